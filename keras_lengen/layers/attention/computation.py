@@ -8,28 +8,36 @@ from keras import ops
 
 from keras_lengen.layers.attention.cache import CachedKeys
 from keras_lengen.layers.attention.chunks import Tensors, attend_in_chunks
-from keras_lengen.layers.attention.entmax import entmax
 from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import Context
-from keras_lengen.layers.attention.masks import join_masks, log_visible
+from keras_lengen.layers.attention.visibility import (
+    Reach,
+    Visibility,
+    find_visible,
+)
 from keras_lengen.layers.attention.weighted_sums import (
     is_tensorflow_graph,
     sum_values,
+)
+from keras_lengen.layers.attention.weights import (
+    Entmax,
+    Softmax,
+    WeightRule,
+    hide_scores,
 )
 from keras_lengen.layers.attention.windows import (
     KEY_AXES,
     Window,
     join_keys,
     pack_tokens,
-    show_window,
     split_keys,
     take_tokens,
 )
 from keras_lengen.layers.encodings.base import pass_on
 from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.layers.real_tokens import rank_real_tokens
-from keras_lengen.types import Size, Tensor
+from keras_lengen.types import Tensor
 
 DIRECT_PAIRS = 2**22
 """Largest number of pairs of queries and keys that `"auto"` computes without
@@ -242,7 +250,7 @@ class Computation(CachedKeys):
             "runs": context.runs if self.mixes_keys else None,
         }
         options: dict[str, Any] = {
-            "causal": context.causal,
+            "reach": context.reach,
             "training": training,
         }
         size = context.chunk_size
@@ -333,7 +341,7 @@ class Computation(CachedKeys):
             size=cast(int, self.sliding_window),
             sink_tokens=self.sink_tokens,
             chunk_size=chunk_size,
-            causal=options["causal"],
+            causal=options["reach"].causal,
         )
         output = self._attend_in_chunks(
             queries, first, chunk_size, options, near
@@ -345,7 +353,7 @@ class Computation(CachedKeys):
         queries: Tensors,
         keys_and_values: Tensors,
         *,
-        causal: bool,
+        reach: Reach,
         training: bool | None,
         joined: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
@@ -364,7 +372,7 @@ class Computation(CachedKeys):
                 `(B, S)` or `None`, perhaps what the encoding has `"prepared"`,
                 and, with a sliding window, their `"ranks"`; and their
                 `"documents"`, as those of the queries.
-            causal: bool, whether queries attend to no later keys.
+            reach: `Reach`.
             training: bool or `None`, whether to apply dropout.
             joined: All masks joined, or `None`.
 
@@ -373,33 +381,31 @@ class Computation(CachedKeys):
             float32 `(B, H, T, S)`.
         """
         scores = self._compute_scores(queries, keys_and_values)
-        bias = self._compute_bias(queries, keys_and_values, causal=causal)
-        mask = joined
-        if mask is None:
-            documents = None
-            if queries.get("documents") is not None:
-                documents = queries["documents"], keys_and_values["documents"]
-            mask = self.join_masks(
-                queries["mask"],
-                keys_and_values.get("mask"),
-                (queries["ranks"], keys_and_values["ranks"]),
-                queries["indices"],
-                ops.shape(keys_and_values["key"])[1],
-                causal=causal,
-                documents=documents,
-            )
+        bias = self._compute_bias(queries, keys_and_values, causal=reach.causal)
+        ranks = queries["ranks"], keys_and_values["ranks"]
+        documents = queries.get("documents"), keys_and_values.get("documents")
+        visible = find_visible(
+            reach,
+            queries["indices"],
+            ops.shape(keys_and_values["key"])[1],
+            None if reach.window is None else ranks,
+            padding=keys_and_values.get("mask"),
+            given=queries["mask"],
+            documents=None if documents[0] is None else documents,
+            joined=joined,
+        ).join()
         if self.score_factor == "log_length" or (
             self.train_length is not None and not training
         ):
-            scores = scores * self._find_length_factor(scores, bias, mask)
+            scores = scores * self._find_length_factor(bias, visible)
         if bias is not None:
             scores = scores + bias
-        if self._is_softmax(scores, training):
-            scores = hide_scores(scores, mask)
-            weights = ops.softmax(scores, axis=-1)
+        rule = self.make_weights()
+        weights = rule(scores, visible)
+        if self._replaces_gradient(rule, scores, training):
+            shown = hide_scores(scores, visible.mask())
             value = keys_and_values["value"]
-            return sum_values(scores, weights, value), weights
-        weights = self._compute_weights(scores, mask, queries["indices"])
+            return sum_values(shown, weights, value), weights
         dropped = weights
         if self.dropout:
             dropped = self.dropout_layer(weights, training=training)
@@ -409,45 +415,13 @@ class Computation(CachedKeys):
         )
         return output, weights
 
-    def join_masks(
-        self,
-        attention_mask: Tensor | None,
-        key_mask: Tensor | None,
-        ranks: tuple[Tensor, Tensor] | None,
-        indices: Tensor,
-        keys: Size,
-        *,
-        causal: bool,
-        documents: tuple[Tensor, Tensor] | None = None,
-    ) -> Tensor | None:
-        """Combines all masks; see `masks.join_masks`.
+    def find_reach(self, causal: bool) -> Reach:
+        """Finds which keys queries see by their numbers.
 
         Args:
-            attention_mask: Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
-            key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
-            ranks: Ranks of queries and keys, which a sliding window needs.
-            indices: Indices of the queries among the keys, int32 `(T,)`.
-            keys: Number of keys `S`.
             causal: bool, whether queries attend to no later keys.
-            documents: Documents of queries and keys, or `None`.
-
-        Returns:
-            Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
         """
-        shown = None
-        if self.sliding_window is not None and ranks is not None:
-            shown = show_window(
-                ranks, self.sliding_window, self.sink_tokens, causal=causal
-            )
-        by_index = causal and shown is None
-        return join_masks(
-            attention_mask,
-            key_mask,
-            indices if by_index else None,
-            keys,
-            shown,
-            documents,
-        )
+        return Reach(causal, self.sliding_window, self.sink_tokens)
 
     def _compute_scores(
         self, queries: Tensors, keys_and_values: Tensors
@@ -506,59 +480,39 @@ class Computation(CachedKeys):
         return self.encoding.multiply(query, key, *positions)
 
     def _find_length_factor(
-        self, scores: Tensor, bias: Tensor | None, mask: Tensor | None
+        self, bias: Tensor | None, visible: Visibility
     ) -> Tensor:
         """Computes the factor of the scores for the number of visible keys.
 
         Args:
-            scores: float32 `(B, H, T, S)`.
             bias: float32 that broadcasts to the scores, or `None`.
-            mask: Boolean tensor that broadcasts to them, or `None`.
+            visible: `Visibility`.
 
         Returns:
             float32 that broadcasts to `(B, H, T, 1)`.
         """
+        shown = None
         if bias is not None and self.encoding.hides_keys:
             shown = bias >= HIDDEN / 2
-            mask = shown if mask is None else ops.logical_and(shown, mask)
-        log = log_visible(scores, mask)
+        log = ops.log(visible.count(shown))
         if self.train_length is None:
             return ops.cast(self.factor, "float32") * log
         return ops.maximum(log / math.log(self.train_length), 1.0)
 
-    def _compute_weights(
-        self, scores: Tensor, mask: Tensor | None, indices: Tensor
-    ) -> Tensor:
-        """Computes the attention weights, float32 `(B, H, T, S)`.
+    def make_weights(self) -> WeightRule:
+        """Makes the rule by which scores become weights."""
+        rule = Entmax if self.use_entmax else Softmax
+        return rule(self.sinks)
 
-        Args:
-            scores: float32 `(B, H, T, S)`.
-            mask: Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
-            indices: Indices of the queries among the keys, int32 `(T,)`.
-        """
-        scores = hide_scores(scores, mask)
-        if self.use_sinks:
-            sinks = ops.cast(self.sinks, "float32")
-            if not self.use_entmax:
-                return softmax_with_sinks(scores, sinks)
-            sinks = ops.broadcast_to(sinks, ops.shape(scores[..., :1]))
-            return entmax(ops.concatenate([scores, sinks], axis=-1))[..., :-1]
-        # Keras warns about a softmax over an axis of size one.
-        if scores.shape[-1] == 1:
-            return ops.ones_like(scores)
-        if self.use_entmax:
-            return entmax(scores)
-        return ops.softmax(scores, axis=-1)
-
-    def _is_softmax(self, scores: Tensor, training: bool | None) -> bool:
+    def _replaces_gradient(
+        self, rule: WeightRule, scores: Tensor, training: bool | None
+    ) -> bool:
         """Whether `sum_values` computes the output and its gradient."""
         return (
-            bool(training)
+            rule.is_plain
+            and bool(training)
             and is_tensorflow_graph()
             and self.compute_dtype == "float32"
-            and type(self)._compute_weights is Computation._compute_weights
-            and not self.use_sinks
-            and not self.use_entmax
             and not self.dropout
             and scores.shape[-1] != 1
         )
@@ -621,37 +575,6 @@ def scale_queries(query: Tensor, factor: Tensor | None) -> Tensor:
         return query
     scaled = ops.cast(query, "float32") * ops.expand_dims(factor, -1)
     return ops.cast(scaled, query.dtype)
-
-
-def hide_scores(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Gives scores that a mask hides a value below any bias.
-
-    Args:
-        scores: float32 `(B, H, T, S)`.
-        mask: Boolean tensor that broadcasts to `(B, H, T, S)`, or `None`.
-    """
-    if mask is None:
-        return scores
-    # Finite, so that a query without keys gives numbers and not NaN.
-    return ops.where(mask, scores, -1e30)
-
-
-def softmax_with_sinks(scores: Tensor, sinks: Tensor) -> Tensor:
-    """Computes a softmax over scores and one further number.
-
-    Args:
-        scores: float32 `(B, H, T, S)`.
-        sinks: float32 `(H, 1, 1)`, the further number of each head.
-
-    Returns:
-        float32 `(B, H, T, S)`, the weights without that of the number.
-    """
-    # With `initial`, tensors may also be empty.
-    largest = ops.max(scores, axis=-1, keepdims=True, initial=-math.inf)
-    largest = ops.stop_gradient(ops.maximum(largest, sinks))
-    powers = ops.exp(scores - largest)
-    total = ops.sum(powers, axis=-1, keepdims=True)
-    return powers / (total + ops.exp(sinks - largest))
 
 
 _MEAN_LOG = 5.935754

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def check_flash(layer: "MultiHeadAttention") -> None:
     """Raises `ValueError` if flash attention cannot compute a layer."""
     name = type(layer.encoding).__name__
+    weights = layer.make_weights().obstacle()
     for obstacle, present in (
         ("dropout of attention weights", layer.dropout),
         (f"the bias of {name}", layer.encoding.stage == "bias"),
@@ -23,12 +24,9 @@ def check_flash(layer: "MultiHeadAttention") -> None:
         ("train_length", layer.train_length is not None),
         ("logit_soft_cap", layer.logit_soft_cap is not None),
         ("learned sinks", layer.use_sinks),
-        ("the weights of entmax", layer.use_entmax),
+        (weights, weights is not None),
         ("the kernels of fused=True", layer.fused is True),
-        (
-            f"the weights of {type(layer).__name__}",
-            computes_otherwise(layer),
-        ),
+        (f"the scores of {type(layer).__name__}", computes_otherwise(layer)),
     ):
         if present:
             raise ValueError(
@@ -76,7 +74,7 @@ def attend_flash(
         context.window,
         context.documents,
     )
-    causal = context.causal and all(each is None for each in others)
+    causal = context.reach.causal and all(each is None for each in others)
     sizes = query.shape[1], key.shape[1]
     causal = causal and None not in sizes and sizes[0] == sizes[1]
     return ops.dot_product_attention(

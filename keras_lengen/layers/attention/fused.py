@@ -15,7 +15,6 @@ from keras_lengen.layers.attention.fused_devices import (
     attend_on_devices,
     find_device_obstacle,
 )
-from keras_lengen.layers.attention.masks import log_counts
 from keras_lengen.types import Tensor
 
 if TYPE_CHECKING:
@@ -125,9 +124,10 @@ def find_layer_obstacle(layer: "MultiHeadAttention") -> str | None:
         str, the reason; or `None` if some calls can.
     """
     if computes_otherwise(layer):
-        return f"{type(layer).__name__} computes weights of its own"
-    if layer.use_entmax:
-        return "weights are those of entmax"
+        return f"{type(layer).__name__} computes scores of its own"
+    obstacle = layer.make_weights().obstacle()
+    if obstacle is not None:
+        return f"they do not compute {obstacle}"
     if layer.encoding.reads_key_positions:
         name = type(layer.encoding).__name__
         return f"the products of {name} depend on distances"
@@ -141,7 +141,7 @@ def find_backend_obstacle() -> str | None:
 
 
 def computes_otherwise(layer: "MultiHeadAttention") -> bool:
-    """Whether a subclass computes attention weights in another way."""
+    """Whether a subclass computes scores in another way."""
     from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
     own, base = type(layer), MultiHeadAttention
@@ -149,7 +149,6 @@ def computes_otherwise(layer: "MultiHeadAttention") -> bool:
         own._attend is not base._attend
         or own._compute_scores is not base._compute_scores
         or own._compute_bias is not base._compute_bias
-        or own._compute_weights is not base._compute_weights
     )
 
 
@@ -208,7 +207,7 @@ def attend_fused(
     if layer.encoding.stage == "bias":
         bias = functools.partial(
             layer.encoding.bias_of_pair,
-            causal=context.causal and layer.encoding.sampler.keeps_order,
+            causal=context.reach.causal and layer.encoding.sampler.keeps_order,
         )
         learned = bool(layer.encoding.weights)
         operands |= {
@@ -243,9 +242,7 @@ def attend_fused(
         keys=key.shape[1],
         first=key.shape[1] - query.shape[1],
         scale=layer.key_dim**-0.5 if layer.scale_scores else 1.0,
-        causal=context.causal,
-        window=layer.sliding_window,
-        sink_tokens=layer.sink_tokens,
+        reach=context.reach,
         soft_cap=layer.logit_soft_cap,
         dropout=dropout,
         bias=bias,
@@ -253,15 +250,15 @@ def attend_fused(
         learned=learned,
         interpret=INTERPRET,
     )
-    query = _scale_queries(layer, query, key.shape[1], context, training)
+    query = _scale_queries(layer, query, key, context, training)
     output, totals = attend_on_devices(plan, query, key, value, operands)
-    return _add_sinks(layer, output, totals) if layer.use_sinks else output
+    return layer.make_weights().finish(output, totals)
 
 
 def _scale_queries(
     layer: "MultiHeadAttention",
     query: Tensor,
-    keys: int,
+    key: Tensor,
     context: "Context",
     training: bool | None,
 ) -> Tensor:
@@ -271,17 +268,8 @@ def _scale_queries(
         # (H, 1, 1) to (H, 1).
         factor = ops.cast(layer.factor, "float32")[:, 0]
     if _scales_by_length(layer, training):
-        window = context.window
-        logs = log_counts(
-            context.indices,
-            keys,
-            context.key_mask,
-            None if window is None else window.ranks,
-            size=layer.sliding_window,
-            sink_tokens=layer.sink_tokens,
-            causal=context.causal,
-        )
-        logs = ops.expand_dims(logs, (-1, -2))
+        # (1 or B, 1, T, 1) to (1 or B, T, 1, 1).
+        logs = ops.swapaxes(ops.log(context.see(key).count()), -3, -2)
         if layer.train_length is None:
             factor = factor * logs
         else:
@@ -290,26 +278,6 @@ def _scale_queries(
     if factor is None:
         return query
     return ops.cast(ops.cast(query, "float32") * factor, query.dtype)
-
-
-def _add_sinks(
-    layer: "MultiHeadAttention", output: Tensor, totals: Tensor
-) -> Tensor:
-    """Applies the learned sinks to the results without them.
-
-    Args:
-        layer: `MultiHeadAttention`.
-        output: Weighted sums of the values `(B, T, H, value_dim)`.
-        totals: Logarithms of the sums of the exponentials of the scores,
-            float32 `(B, H, T)`.
-
-    Returns:
-        The sums with weights `exp(score) / (exp(sink) + sum(exp(scores)))`.
-    """
-    sinks = ops.cast(layer.sinks, "float32")[:, 0]
-    share = ops.transpose(ops.sigmoid(totals - sinks), (0, 2, 1))
-    scaled = ops.cast(output, "float32") * ops.expand_dims(share, -1)
-    return ops.cast(scaled, output.dtype)
 
 
 def _as_rows(positions: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from keras_lengen.layers.attention.visibility import Reach
+
 Array = jax.Array
 
 LANES = 128
@@ -31,14 +33,9 @@ class Plan:
         value_width: int, width of the values of a head.
         tokens: int, number of queries.
         keys: int, number of keys.
+        reach: `Reach`, which keys queries see, apart from padding.
         first: int, index of the first query among the keys.
         scale: float, factor of the products of queries and keys.
-        causal: bool, whether queries attend to no later keys.
-        window: int, number of keys up to and including its own that a query
-            sees, and as many later keys unless `causal`; `None` for all. It
-            counts indices, or ranks if there are some.
-        sink_tokens: int, number of first keys that all queries see in spite
-            of the window.
         soft_cap: float, limit `c` of the scores without bias,
             `c * tanh(score / c)`; `None` for no limit.
         dropout: float, dropout rate of the attention weights.
@@ -55,11 +52,9 @@ class Plan:
     value_width: int
     tokens: int
     keys: int
+    reach: Reach
     first: int = 0
     scale: float = 1.0
-    causal: bool = False
-    window: int | None = None
-    sink_tokens: int = 0
     soft_cap: float | None = None
     dropout: float = 0.0
     bias: Callable[..., Any] | None = None
@@ -100,29 +95,6 @@ class Plan:
         multiple = 16 if blocks == 1 else LANES
         return -(-size // (blocks * multiple)) * multiple
 
-    def sees(self, queries: Any, keys: Any) -> Any:
-        """Finds which keys queries see, apart from padding.
-
-        Args:
-            queries: Indices of queries among the keys, integers that broadcast
-                against `keys`; or their ranks among real tokens.
-            keys: Indices or ranks of keys.
-
-        Returns:
-            Booleans, or `None` if queries see all keys.
-        """
-        seen = None
-        if self.window is not None:
-            seen = queries - keys < self.window
-            if not self.causal:
-                seen = seen & (keys - queries < self.window)
-            if self.sink_tokens:
-                seen = seen | (keys < self.sink_tokens)
-        if self.causal:
-            earlier = keys <= queries
-            seen = earlier if seen is None else seen & earlier
-        return seen
-
     def meets(
         self, query_block: Any, key_block: Any, *, by_rank: bool = False
     ) -> Any:
@@ -137,20 +109,13 @@ class Plan:
         Returns:
             Boolean, or `True`.
         """
+        reach = Reach(self.reach.causal) if by_rank else self.reach
         first = self.first + query_block * self.query_block
-        last = first + self.query_block - 1
         first_key = key_block * self.key_block
-        last_key = first_key + self.key_block - 1
-        met: Any = True
-        if self.window is not None and not by_rank:
-            met = first - last_key < self.window
-            if not self.causal:
-                met = met & (first_key - last < self.window)
-            if self.sink_tokens:
-                met = met | (first_key < self.sink_tokens)
-        if self.causal:
-            met = (first_key <= last) & met
-        return met
+        return reach.meets(
+            (first, first + self.query_block - 1),
+            (first_key, first_key + self.key_block - 1),
+        )
 
 
 def keeps(

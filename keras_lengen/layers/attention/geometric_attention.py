@@ -1,5 +1,6 @@
 """Attention to the nearest matching key."""
 
+import dataclasses
 from typing import Any
 
 import keras
@@ -8,6 +9,8 @@ from keras import ops
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.visibility import Visibility
+from keras_lengen.layers.attention.weights import WeightRule
 from keras_lengen.types import Shape, Tensor
 
 
@@ -155,12 +158,25 @@ class GeometricAttention(MultiHeadAttention):
             alpha * products + beta * ops.where(before, earlier, later) + gamma
         )
 
-    def _compute_weights(
-        self, scores: Tensor, mask: Tensor | None, indices: Tensor
-    ) -> Tensor:
+    def make_weights(self) -> WeightRule:
+        return NearestMatch(self.normalize)
+
+
+@dataclasses.dataclass(frozen=True)
+class NearestMatch(WeightRule):
+    """The share of each key is that it matches, and that no nearer one does.
+
+    Attributes:
+        normalize: bool, whether the weights of a query sum up to 1.
+    """
+
+    normalize: bool = True
+
+    def __call__(self, scores: Tensor, visible: Visibility) -> Tensor:
         index = ops.arange(ops.shape(scores)[-1], dtype="int32")
-        query_index = ops.expand_dims(indices, -1)
+        query_index = ops.expand_dims(visible.queries, -1)
         allowed = index != query_index
+        mask = visible.mask()
         if mask is not None:
             allowed = ops.logical_and(allowed, mask)
         matches = ops.where(allowed, ops.log_sigmoid(scores), -1e30)

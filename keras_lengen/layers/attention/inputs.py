@@ -35,6 +35,11 @@ from keras_lengen.layers.attention.cache import (
     read_cache,
 )
 from keras_lengen.layers.attention.token_order import guard_order
+from keras_lengen.layers.attention.visibility import (
+    Reach,
+    Visibility,
+    find_visible,
+)
 from keras_lengen.layers.attention.windows import (
     Window,
     check_ring,
@@ -73,9 +78,9 @@ class Context:
         new_positions: Positions of the keys that a call computes: of all keys
             if there is no cache, and `None` if it computes none.
         indices: Indices of the queries among the keys, int32 `(T,)`.
+        reach: `Reach`, which keys queries see by their numbers.
         key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
         attention_mask: Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
-        causal: bool, whether queries attend to no later keys.
         is_self: bool, whether the keys are the queries' own tokens.
         new: bool, whether a call computes keys and values.
         length: Length of the whole sequence for the encoding, or `None`.
@@ -93,9 +98,9 @@ class Context:
     key_positions: Positions
     new_positions: Positions | None
     indices: Tensor
+    reach: Reach
     key_mask: Tensor | None = None
     attention_mask: Tensor | None = None
-    causal: bool = False
     is_self: bool = True
     new: bool = True
     length: Tensor | None = None
@@ -114,6 +119,19 @@ class Context:
             return None
         return self.documents[0].ids, self.documents[1].ids
 
+    def see(self, keys: Tensor) -> Visibility:
+        """Finds the keys that the queries see, of `(B, S, ...)`."""
+        window = self.window
+        return find_visible(
+            self.reach,
+            self.indices,
+            ops.shape(keys)[1],
+            None if window is None else (window.ranks, window.key_ranks),
+            padding=self.key_mask,
+            given=self.attention_mask,
+            documents=self.document_ids,
+        )
+
     @property
     def runs(self) -> Tensor | None:
         """Runs of keys, beyond which a token reads no earlier ones.
@@ -131,7 +149,12 @@ class Context:
 
 
 def make_context(
-    layer: "MultiHeadAttention", query: Tensor, slots: Tensor, **known: Any
+    layer: "MultiHeadAttention",
+    query: Tensor,
+    slots: Tensor,
+    *,
+    causal: bool = False,
+    **known: Any,
 ) -> Context:
     """Makes the context of attention from inputs that are checked.
 
@@ -140,8 +163,9 @@ def make_context(
         query: Tensor `(B, T, ...)`; only its shape is read.
         slots: Tensor `(B, S, ...)`, an entry for each key; only its shape is
             read.
-        **known: Attributes of the `Context`, without `indices`, `chunk_size`,
-            `mask` and `prepared`, which follow from the others.
+        causal: bool, whether queries attend to no later keys.
+        **known: Attributes of the `Context`, without `reach`, `indices`,
+            `chunk_size`, `mask` and `prepared`, which follow from the others.
 
     Returns:
         `Context`.
@@ -150,7 +174,7 @@ def make_context(
     _check_own_tokens(
         layer,
         is_self=known.get("is_self", True),
-        causal=known.get("causal", False),
+        causal=causal,
     )
     if known.get("documents") is not None:
         check_packable(encoding, is_self=known.get("is_self", True))
@@ -163,6 +187,7 @@ def make_context(
     window = known.get("window")
     attended = _count_attended(query.shape[1], slots.shape[1], window)
     context = Context(
+        reach=layer.find_reach(causal),
         indices=indices,
         chunk_size=layer.find_chunk_size(
             query.shape[1],
@@ -187,7 +212,7 @@ def make_context(
         dtype=layer.compute_dtype,
         batch_size=query.shape[0],
         length=context.length,
-        causal=context.causal and encoding.sampler.keeps_order,
+        causal=causal and encoding.sampler.keeps_order,
     )
     prepared = mask = None
     if encoding.stage == "rotation":
@@ -199,15 +224,7 @@ def make_context(
             context.positions, context.key_positions, spec
         )
     if context.chunk_size is None:
-        mask = layer.join_masks(
-            context.attention_mask,
-            context.key_mask,
-            None if window is None else (window.ranks, window.key_ranks),
-            context.indices,
-            keys,
-            causal=context.causal,
-            documents=context.document_ids,
-        )
+        mask = context.see(slots).mask()
     return dataclasses.replace(context, prepared=prepared, mask=mask)
 
 

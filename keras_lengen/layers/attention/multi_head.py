@@ -404,6 +404,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         self.supports_masking = True
         self.assign(locals())
         self.value_width = self.value_dim or self.key_dim
+        self.sinks = None
         if self.encoding.stage == "embeddings":
             raise ValueError(
                 f"encoding={type(encoding).__name__} is added to the "

@@ -56,12 +56,12 @@ class Blocks:
         """Returns which keys queries see `(rows or 1, columns)`."""
         queries, keys = self.find_indices()
         if self.by_rank:
-            mask = self.plan.sees(
+            mask = self.plan.reach.sees(
                 self.refs["query_ranks"][...].reshape(-1, 1),
                 self.refs["key_ranks"][...],
             )
         else:
-            mask = self.plan.sees(queries, keys)
+            mask = self.plan.reach.sees(queries, keys)
         if self.plan.keys % self.plan.key_block:
             real = keys < self.plan.keys
             mask = real if mask is None else mask & real

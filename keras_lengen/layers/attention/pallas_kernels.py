@@ -346,7 +346,7 @@ def _read_ids() -> tuple[Array, ...]:
 
 def _clamp(plan: Plan, i: Any, j: Any) -> Any:
     """Finds the block of keys to load, the one before if `j` is not needed."""
-    if not plan.causal:
+    if not plan.reach.causal:
         return j
     last = plan.first + (i + 1) * plan.query_block - 1
     return jnp.minimum(j, jnp.maximum(last, 0) // plan.key_block)

@@ -1,5 +1,6 @@
 """Attention in which each key takes a share of what nearer keys leave."""
 
+import dataclasses
 from typing import Any
 
 import keras
@@ -7,6 +8,8 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.visibility import Visibility
+from keras_lengen.layers.attention.weights import WeightRule
 from keras_lengen.types import Tensor
 
 
@@ -75,15 +78,28 @@ class StickBreakingAttention(MultiHeadAttention):
         super().__init__(num_heads, key_dim, **kwargs)
         self.attend_current = attend_current
 
-    def _compute_weights(
-        self, scores: Tensor, mask: Tensor | None, indices: Tensor
-    ) -> Tensor:
+    def make_weights(self) -> WeightRule:
+        return StickBreaking(self.attend_current)
+
+
+@dataclasses.dataclass(frozen=True)
+class StickBreaking(WeightRule):
+    """Each key takes a share of what the keys after it leave.
+
+    Attributes:
+        attend_current: bool, whether the query's own key takes one, too.
+    """
+
+    attend_current: bool = False
+
+    def __call__(self, scores: Tensor, visible: Visibility) -> Tensor:
         index = ops.arange(ops.shape(scores)[-1], dtype="int32")
-        query_index = ops.expand_dims(indices, -1)
+        query_index = ops.expand_dims(visible.queries, -1)
         current = index == query_index
         allowed = index < query_index
         if self.attend_current:
             allowed = ops.logical_or(allowed, current)
+        mask = visible.mask()
         if mask is not None:
             allowed = ops.logical_and(allowed, mask)
         takes = ops.where(allowed, ops.log_sigmoid(scores), -1e30)

@@ -124,39 +124,6 @@ def count_slots(window: int, sink_tokens: int, length: Size) -> Size:
     return ops.minimum(slots, as_size(length))
 
 
-def show_window(
-    window: tuple[Tensor, Tensor],
-    size: int,
-    sink_tokens: int,
-    *,
-    causal: bool,
-) -> Tensor:
-    """Computes which keys each query sees.
-
-    Args:
-        window: Ranks of the queries, int32 `(T,)` or `(B, T)`, and of the
-            keys, `(S,)` or `(B, S)`.
-        size: int, number of keys in the window, with the query's own.
-        sink_tokens: int, number of first tokens that all queries see.
-        causal: bool, whether queries see no later keys.
-
-    Returns:
-        Boolean tensor `(T, S)` or `(B, 1, T, S)`.
-    """
-    ranks, key_ranks = window
-    keys = ops.expand_dims(key_ranks, -2)
-    ahead = keys - ops.expand_dims(ranks, -1)
-    shown = ahead > -size
-    if not causal:
-        shown = ops.logical_and(shown, ahead < size)
-    if sink_tokens:
-        shown = ops.logical_or(shown, keys < sink_tokens)
-    if causal:
-        shown = ops.logical_and(shown, ahead <= 0)
-    shown = ops.logical_and(shown, keys >= 0)
-    return shown if len(shown.shape) == 2 else ops.expand_dims(shown, 1)
-
-
 def place_tokens(
     indices: Tensor,
     keys: Size,

@@ -19,14 +19,15 @@ def test_an_attention_that_draws_keeps_the_promises():
 
 @wrong("must hide later tokens if `use_causal_mask` is true")
 class Foreseeing(MultiHeadAttention):
-    def join_masks(self, *masks, causal, **options):
-        return super().join_masks(*masks, causal=False, **options)
+    def find_reach(self, causal):
+        return super().find_reach(False)
 
 
 @wrong("must give a padded sequence what the sequence gives alone")
 class Padded(MultiHeadAttention):
-    def join_masks(self, attention_mask, key_mask, *others, **options):
-        return super().join_masks(attention_mask, None, *others, **options)
+    def _attend(self, queries, keys_and_values, *, joined=None, **options):
+        keys_and_values = {**keys_and_values, "mask": None}
+        return super()._attend(queries, keys_and_values, **options)
 
 
 @wrong("must give one token at a time, with a cache, what it gives the whole")

@@ -79,7 +79,7 @@ def test_results_are_those_without_it(
         ({"train_length": 8}, "train_length"),
         ({"logit_soft_cap": 5.0}, "logit_soft_cap"),
         ({"use_sinks": True}, "learned sinks"),
-        ({"use_entmax": True}, "weights of entmax"),
+        ({"use_entmax": True}, "weights of Entmax"),
         ({"fused": True}, "fused=True"),
     ],
 )
@@ -89,7 +89,7 @@ def test_what_it_cannot_compute_is_refused(arguments, message):
 
 
 def test_weights_are_neither_other_ones_nor_returned():
-    with pytest.raises(ValueError, match="weights of ForgettingAttention"):
+    with pytest.raises(ValueError, match="scores of ForgettingAttention"):
         ForgettingAttention(2, 4, flash_attention=True)
     layer = MultiHeadAttention(2, 4, flash_attention=True)
     with pytest.raises(ValueError, match="does not return attention scores"):

@@ -11,12 +11,8 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     ShawEncoding,
 )
-from keras_lengen.layers.attention.masks import (
-    join_masks,
-    log_counts,
-    log_visible,
-)
-from keras_lengen.layers.attention.windows import place_tokens, show_window
+from keras_lengen.layers.attention.visibility import Reach, find_visible
+from keras_lengen.layers.attention.windows import place_tokens
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from tests.shell import run_on_jax
 
@@ -47,20 +43,13 @@ def test_counts_are_those_of_the_masks(causal, padded, size, sink_tokens):
     mask = real if padded else None
     indices = np.arange(2, 9, dtype="int32")
     window = place_tokens(indices, 9, mask, sliced=False)
-    ranks = window.ranks, window.key_ranks
-    shown = None
-    if size is not None:
-        shown = show_window(ranks, size, sink_tokens, causal=causal)
-    joined = join_masks(None, mask, indices if causal else None, 9, shown)
-    expected = log_visible(np.zeros((2, 1, 7, 9), "float32"), joined)
-    counts = log_counts(
-        *(indices, 9, mask, None if size is None else window.ranks),
-        size=size,
-        sink_tokens=sink_tokens,
-        causal=causal,
-    )
-    expected = np.broadcast_to(expected, (2, 1, 7, 1))[:, 0, :, 0]
-    np.testing.assert_allclose(np.broadcast_to(counts, (2, 7)), expected)
+    ranks = None if size is None else (window.ranks, window.key_ranks)
+    reach = Reach(causal, size, sink_tokens)
+    visible = find_visible(reach, indices, 9, ranks, padding=mask)
+    seen = visible.mask()
+    seen = np.broadcast_to(True if seen is None else seen, (2, 1, 7, 9))
+    counts = np.broadcast_to(visible.count(), (2, 1, 7, 1))
+    np.testing.assert_array_equal(counts[..., 0], np.maximum(seen.sum(-1), 1))
 
 
 @pytest.mark.process

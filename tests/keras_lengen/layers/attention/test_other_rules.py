@@ -19,6 +19,7 @@ from keras_lengen.layers.attention.path_attention import (
     multiply_along_paths,
     solve_blocks,
 )
+from keras_lengen.layers.attention.visibility import Reach, find_visible
 from tests.keras_lengen.layers.attention.oracle import (
     break_sticks,
     take_nearest,
@@ -84,12 +85,10 @@ def test_gradients_of_long_sums():
 def weigh(kind, scores, **arguments):
     """The weights of scores `(T, T)`."""
     tokens = len(scores)
-    layer = kind(1, 4, **arguments)
-    layer.build((1, tokens, 4), (1, tokens, 4))
-    found = layer._compute_weights(
+    rule = kind(1, 4, **arguments).make_weights()
+    found = rule(
         ops.convert_to_tensor(scores[None, None], "float32"),
-        None,
-        ops.arange(tokens, dtype="int32"),
+        find_visible(Reach(), ops.arange(tokens, dtype="int32"), tokens),
     )
     return np.asarray(found)[0, 0]
 
