@@ -500,7 +500,10 @@ class Computation(CachedKeys):
         return ops.maximum(log / math.log(self.train_length), 1.0)
 
     def make_weights(self) -> WeightRule:
-        """Makes the rule by which scores become weights."""
+        """Makes the rule by which scores become weights.
+
+        The constructor calls it too, where weights do not exist.
+        """
         rule = Entmax if self.use_entmax else Softmax
         return rule(self.sinks)
 

@@ -127,7 +127,7 @@ def find_layer_obstacle(layer: "MultiHeadAttention") -> str | None:
         return f"{type(layer).__name__} computes scores of its own"
     obstacle = layer.make_weights().obstacle()
     if obstacle is not None:
-        return f"they do not compute {obstacle}"
+        return f"its kernels do not compute {obstacle}"
     if layer.encoding.reads_key_positions:
         name = type(layer.encoding).__name__
         return f"the products of {name} depend on distances"

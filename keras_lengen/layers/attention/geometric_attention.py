@@ -83,6 +83,8 @@ class GeometricAttention(MultiHeadAttention):
         normalize: bool = True,
         **kwargs: Any,
     ) -> None:
+        # First, because the base checks what the weights allow.
+        self.normalize = normalize
         super().__init__(num_heads, key_dim, **kwargs)
         if self.encoding.stage is not None:
             raise ValueError(
@@ -90,7 +92,6 @@ class GeometricAttention(MultiHeadAttention):
                 f"{type(self.encoding).__name__}, because it has its own "
                 "directional encoding: leave encoding out."
             )
-        self.normalize = normalize
 
     def build(
         self,

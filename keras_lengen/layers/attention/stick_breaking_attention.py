@@ -75,8 +75,9 @@ class StickBreakingAttention(MultiHeadAttention):
         attend_current: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(num_heads, key_dim, **kwargs)
+        # First, because the base checks what the weights allow.
         self.attend_current = attend_current
+        super().__init__(num_heads, key_dim, **kwargs)
 
     def make_weights(self) -> WeightRule:
         return StickBreaking(self.attend_current)

@@ -235,7 +235,7 @@ def test_positions_are_never_drawn_apart(case):
     ),
     (lambda: attention()(X), "value is missing"),
     (lambda: attention().make_cache(0, 9), "batch_size must be .* got 0"),
-    (lambda: attention(fused=True, use_entmax=True), "fused=True .*entmax"),
+    (lambda: attention(fused=True, use_entmax=True), "fused=True .*Entmax"),
     (lambda: attention()(None, X), "query must be a tensor"),
     (lambda: attention()(np.full(9, "a"), X), "query must be .* got str32 of"),
     (
