@@ -261,7 +261,7 @@ class Computation(CachedKeys):
             return self._attend_in_chunks(*chunks), None
         if context.chunk_size is None:
             keys_and_values["prepared"] = context.prepared
-            options["joined"] = context.mask
+            options["visible"] = context.visible
         output, weights = self._attend(
             queries, self._repeat(keys_and_values), **options
         )
@@ -355,7 +355,7 @@ class Computation(CachedKeys):
         *,
         reach: Reach,
         training: bool | None,
-        joined: Tensor | None = None,
+        visible: Visibility | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Computes the attention of some queries to all keys.
 
@@ -374,7 +374,7 @@ class Computation(CachedKeys):
                 `"documents"`, as those of the queries.
             reach: `Reach`.
             training: bool or `None`, whether to apply dropout.
-            joined: All masks joined, or `None`.
+            visible: `Visibility`; `None` to find it.
 
         Returns:
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
@@ -382,18 +382,8 @@ class Computation(CachedKeys):
         """
         scores = self._compute_scores(queries, keys_and_values)
         bias = self._compute_bias(queries, keys_and_values, causal=reach.causal)
-        ranks = queries["ranks"], keys_and_values["ranks"]
-        documents = queries.get("documents"), keys_and_values.get("documents")
-        visible = find_visible(
-            reach,
-            queries["indices"],
-            ops.shape(keys_and_values["key"])[1],
-            None if reach.window is None else ranks,
-            padding=keys_and_values.get("mask"),
-            given=queries["mask"],
-            documents=None if documents[0] is None else documents,
-            joined=joined,
-        ).join()
+        if visible is None:
+            visible = _find_visible(reach, queries, keys_and_values)
         if self.score_factor == "log_length" or (
             self.train_length is not None and not training
         ):
@@ -564,6 +554,23 @@ class Computation(CachedKeys):
             for name in ("key", "value")
         )
         return {**keys_and_values, "key": key, "value": value}
+
+
+def _find_visible(
+    reach: Reach, queries: Tensors, keys_and_values: Tensors
+) -> Visibility:
+    """Finds the keys that some queries see, from the tensors of `_attend`."""
+    documents = queries.get("documents"), keys_and_values.get("documents")
+    ranks = queries["ranks"], keys_and_values["ranks"]
+    return find_visible(
+        reach,
+        queries["indices"],
+        ops.shape(keys_and_values["key"])[1],
+        None if ranks[0] is None else ranks,
+        padding=keys_and_values.get("mask"),
+        given=queries["mask"],
+        documents=None if documents[0] is None else documents,
+    ).join()
 
 
 def repeat_heads(features: Tensor, heads: int) -> Tensor:

@@ -77,9 +77,10 @@ def attend_flash(
     causal = context.reach.causal and all(each is None for each in others)
     sizes = query.shape[1], key.shape[1]
     causal = causal and None not in sizes and sizes[0] == sizes[1]
+    visible = context.visible or context.see(key)
     return ops.dot_product_attention(
         *(query, key, value),
-        mask=None if causal else context.mask,
+        mask=None if causal else visible.mask(),
         scale=layer.key_dim**-0.5 if layer.scale_scores else 1.0,
         is_causal=causal,
         flash_attention=True,

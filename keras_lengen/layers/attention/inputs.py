@@ -86,7 +86,7 @@ class Context:
         length: Length of the whole sequence for the encoding, or `None`.
         index: Index in the cache of the first new key, or `None`.
         chunk_size: int, number of queries in a chunk; `None`: no chunks.
-        mask: All masks joined, or `None` if there are none, or chunks.
+        visible: `Visibility` of the queries, or `None` if there are chunks.
         prepared: What the encoding has prepared, or `None`.
         window: `Window`, or `None` without a sliding window.
         axes: `FoldedAxes` if the inputs have more than three axes, or `None`.
@@ -106,7 +106,7 @@ class Context:
     length: Tensor | None = None
     index: Size | None = None
     chunk_size: int | None = None
-    mask: Tensor | None = None
+    visible: Visibility | None = None
     prepared: Any = None
     window: Window | None = None
     axes: FoldedAxes | None = None
@@ -165,7 +165,7 @@ def make_context(
             read.
         causal: bool, whether queries attend to no later keys.
         **known: Attributes of the `Context`, without `reach`, `indices`,
-            `chunk_size`, `mask` and `prepared`, which follow from the others.
+            `chunk_size`, `visible` and `prepared`, which follow from these.
 
     Returns:
         `Context`.
@@ -214,7 +214,7 @@ def make_context(
         length=context.length,
         causal=causal and encoding.sampler.keeps_order,
     )
-    prepared = mask = None
+    prepared = visible = None
     if encoding.stage == "rotation":
         new = context.new_positions
         new = context.positions if new is None else new
@@ -224,8 +224,8 @@ def make_context(
             context.positions, context.key_positions, spec
         )
     if context.chunk_size is None:
-        mask = context.see(slots).mask()
-    return dataclasses.replace(context, prepared=prepared, mask=mask)
+        visible = context.see(slots).join()
+    return dataclasses.replace(context, prepared=prepared, visible=visible)
 
 
 def _place_window(

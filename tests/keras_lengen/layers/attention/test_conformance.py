@@ -25,7 +25,7 @@ class Foreseeing(MultiHeadAttention):
 
 @wrong("must give a padded sequence what the sequence gives alone")
 class Padded(MultiHeadAttention):
-    def _attend(self, queries, keys_and_values, *, joined=None, **options):
+    def _attend(self, queries, keys_and_values, *, visible=None, **options):
         keys_and_values = {**keys_and_values, "mask": None}
         return super()._attend(queries, keys_and_values, **options)
 
