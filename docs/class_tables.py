@@ -108,12 +108,14 @@ def make_text_tasks():
 
 
 def make_notebooks():
-    """The title of every notebook, with links to its file and into Colab."""
+    """Titles of notebooks, with links to their pages, files and into Colab."""
     place, rows = _find_place_on_github(), []
     for path in sorted((ROOT / "colab").glob("*.ipynb")):
         script = path.with_suffix(".py").read_text()
         title = re.search(r"^# # (.*)$", script, re.M)[1]
         link = f"[{path.stem}](../../colab/{path.name})"
+        if (ROOT / "docs" / "notebooks" / f"{path.stem}.md").exists():
+            title = f"[{title}](../notebooks/{path.stem}.md)"
         rows.append((title, link, _badge(place, path)))
     # Without a place there, there is nothing that Colab could open.
     columns = 3 if place else 2

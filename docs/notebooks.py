@@ -73,10 +73,13 @@ def write_page(name, notebook, runs):
         )
     text = text.replace(str(runs), "runs/colab").replace(f"{ROOT}/", "")
     text = re.sub(r"[ \t]+$", "", text, flags=re.M)
-    title, _, text = text.partition("\n")
-    origin = f"The notebook [{name}](../../colab/{name}.ipynb), with outputs."
+    # Highlighters of Python do not know the commands of notebooks.
+    text = re.sub(
+        r"^```python(?=\n((?!```).*\n)*? *[!%])", "```", text, flags=re.M
+    )
+    origin = f"This page is the notebook [{name}](../../colab/{name}.ipynb)."
     page = PAGES / f"{name}.md"
-    page.write_text(f"{title}\n\n{origin}\n\n{text.strip()}\n")
+    page.write_text(f"{text.strip()}\n\n{origin}\n")
     print(f"wrote {page}", flush=True)
 
 

@@ -41,7 +41,7 @@ PAGES = {
     name: text
     for name, text in TEXTS.items()
     if name in ("README.md", "DESCRIPTION.md")
-    or (name.startswith("docs/") and name not in OTHERS)
+    or (re.match("docs/(?!notebooks/)", name) and name not in OTHERS)
 }
 
 
