@@ -38,6 +38,7 @@ def read_text(outputs):
 
 def test_every_notebook_has_a_script():
     notebooks = (ROOT / "colab").glob("*.ipynb")
+    assert SCRIPTS
     assert {file.stem for file in notebooks} == {file.stem for file in SCRIPTS}
 
 
