@@ -38,24 +38,16 @@ class Reach:
         Returns:
             Booleans, or `None` if queries see all keys.
         """
-        seen = None
-        if self.window is not None:
-            seen = queries - keys < self.window
-            if not self.causal:
-                seen = seen & (keys - queries < self.window)
-            if self.sink_tokens:
-                seen = seen | (keys < self.sink_tokens)
-        if self.causal:
-            earlier = keys <= queries
-            seen = earlier if seen is None else seen & earlier
-        return seen
+        seen = self.meets((queries, queries), (keys, keys))
+        return None if seen is True else seen
 
     def meets(self, queries: tuple[Any, Any], keys: tuple[Any, Any]) -> Any:
         """Finds whether some query sees some key.
 
         Args:
-            queries: Tuple of the first and the last of consecutive numbers.
-            keys: Tuple of those of keys.
+            queries: Tuple of the first and the last of consecutive numbers of
+                queries, integers that broadcast against those of `keys`.
+            keys: Tuple of the first and the last of those of keys.
 
         Returns:
             Boolean, or `True`.
@@ -68,7 +60,10 @@ class Reach:
                 met = met & (first_key - last < self.window)
             if self.sink_tokens:
                 met = met | (first_key < self.sink_tokens)
-        return (first_key <= last) & met if self.causal else met
+        if self.causal:
+            earlier = first_key <= last
+            met = earlier if met is True else met & earlier
+        return met
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
