@@ -41,11 +41,12 @@ class Started:
         assert not self._process.is_alive(), f"hangs: {self.output}"
         return self._process.exitcode
 
-    def wait_for(self, condition):
-        """Waits until a condition holds while the process runs."""
+    def wait_for(self, condition, *others):
+        """Waits until a condition holds while this one and others run."""
         until = time.monotonic() + PATIENCE
         while not condition():
-            assert self._process.is_alive(), self.output
+            for each in (self, *others):
+                assert each._process.is_alive(), each.output
             assert time.monotonic() < until, f"hangs: {self.output}"
             time.sleep(0.01)
 

@@ -4,6 +4,7 @@ import functools
 import importlib.metadata
 import json
 import os
+import re
 
 import numpy as np
 import tensorflow as tf
@@ -75,7 +76,7 @@ class TensorFlowStrategy(Strategy):
         return self.local_result(count).numpy() > 0
 
     def means_lost_worker(self, error):
-        return isinstance(error, _LOST)
+        return _means_lost_worker(error)
 
     def local_result(self, values):
         """Returns the value of one replica of this process."""
@@ -173,9 +174,18 @@ def _make_multi_worker(text):
         ) from None
     try:
         distribution = tf.distribute.MultiWorkerMirroredStrategy()
-    except _LOST as error:
+    except tf.errors.OpError as error:
+        if not _means_lost_worker(error):
+            raise
         raise WorkerLostError(str(error).strip().splitlines()[0]) from None
     return TensorFlowStrategy(distribution)
+
+
+def _means_lost_worker(error):
+    if isinstance(error, tf.errors.FailedPreconditionError):
+        # Raised where a worker was back before the others noticed its loss.
+        return bool(re.search("incarnation|has restarted", error.message))
+    return isinstance(error, _LOST)
 
 
 def _parse_cluster(text):

@@ -60,7 +60,7 @@ def test_killed_and_stopped_workers_come_back(undisturbed, tmp_path):
 
     def wait_for(step):
         saved = path / "checkpoints" / f"checkpoint-{step}.npz"
-        first.wait_for(saved.exists)
+        first.wait_for(saved.exists, second)
 
     wait_for(5)
     # The other one restarts itself, and goes on with the one that comes back.

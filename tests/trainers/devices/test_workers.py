@@ -73,5 +73,13 @@ def test_a_lost_worker_is_told_from_other_failures():
     alone = make_strategy("one_device")
     gone = tf.errors.UnavailableError(None, None, "peer is gone")
     assert alone.means_lost_worker(gone)
+    # What a worker sees that notices the loss only when the other one is back.
+    for words, lost in {
+        "group 1 not found. This normally means the server has restarted": True,
+        "RecvBuf expects a different device incarnation: 1 vs. 2": True,
+        "Could not find variable kernel.": False,
+    }.items():
+        error = tf.errors.FailedPreconditionError(None, None, words)
+        assert alone.means_lost_worker(error) == lost
     with pytest.raises(tf.errors.UnavailableError), watch_workers(alone):
         raise gone
