@@ -13,21 +13,15 @@ Tensors: TypeAlias = dict[str, Any]
 """Tensors, or pairs of them, by name."""
 
 QUERY_AXES = {
-    "query": 1,
-    "inputs": 1,
-    "factor": 1,
     "positions": -1,
     "indices": 0,
     "mask": 2,
     "ranks": -1,
-    "documents": 1,
-    "near_key": 1,
-    "near_value": 1,
     "near_positions": -1,
     "near_ranks": -1,
 }
-"""Index of the axis of the queries in each tensor of the queries, or of the
-keys in each tensor of the keys near them."""
+"""Index of the axis of the queries in their tensors, or of the keys in those of
+the keys near them, where it is not 1."""
 
 
 class ChunkSize(Argument[int | Literal["auto"] | None]):
@@ -68,9 +62,8 @@ def attend_in_chunks(
         attend: Function `attend(queries, keys_and_values)` of a chunk of the
             queries and of all keys; it returns a float tensor
             `(B, chunk_size, H, value_dim)`.
-        queries: Dict of the tensors that have an axis of queries, with the
-            keys of `QUERY_AXES`. Each value is a tensor, a pair of tensors, or
-            `None`.
+        queries: Dict of the tensors that have an axis of queries, see
+            `QUERY_AXES`. Each value is a tensor, a pair of tensors, or `None`.
         keys_and_values: Dict of the tensors that all chunks need, with values
             of the same kinds.
         chunk_size: int, at least 1. Number of queries in a chunk.
@@ -94,7 +87,9 @@ def attend_in_chunks(
     }
     keys_and_values = _drop_absent(keys_and_values)
     sliced = _map_tensors(
-        lambda name, tensor: _split(tensor, QUERY_AXES[name], chunk_size),
+        lambda name, tensor: _split(
+            tensor, QUERY_AXES.get(name, 1), chunk_size
+        ),
         _drop_absent(queries),
     )
     sliced |= _drop_absent(near)
@@ -128,7 +123,9 @@ def attend_in_chunks(
             seed = ops.cast(slices.pop("seed"), generator.state.dtype)
             states.append((generator.state, seed))
         slices = _map_tensors(
-            lambda name, tensor: ops.moveaxis(tensor, 0, QUERY_AXES[name]),
+            lambda name, tensor: ops.moveaxis(
+                tensor, 0, QUERY_AXES.get(name, 1)
+            ),
             slices,
         )
         with keras.StatelessScope(state_mapping=states):

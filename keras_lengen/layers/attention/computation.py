@@ -1,6 +1,5 @@
 """Computation of attention from queries, keys and values."""
 
-import math
 from typing import Any, cast
 
 import keras
@@ -11,6 +10,18 @@ from keras_lengen.layers.attention.chunks import Tensors, attend_in_chunks
 from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.parts import Call
+from keras_lengen.layers.attention.positional import (
+    EncodedBias,
+    EncodedProducts,
+)
+from keras_lengen.layers.attention.rule import Rule
+from keras_lengen.layers.attention.scores import (
+    FACTORS,
+    Factor,
+    ScoreRule,
+    TrainLengthFactor,
+)
 from keras_lengen.layers.attention.visibility import (
     Reach,
     Visibility,
@@ -35,8 +46,6 @@ from keras_lengen.layers.attention.windows import (
     take_tokens,
 )
 from keras_lengen.layers.encodings.base import pass_on
-from keras_lengen.layers.encodings.distances import HIDDEN
-from keras_lengen.layers.real_tokens import rank_real_tokens
 from keras_lengen.types import Tensor
 
 DIRECT_PAIRS = 2**22
@@ -63,12 +72,8 @@ class Computation(CachedKeys):
         """Creates the weights of the options of scores."""
         heads = self.num_heads
         if self.score_factor is not None:
-            one, width = (heads, 1, 1), self.input_widths["query"]
-            shape, start = {
-                "head": (one, 1.0),
-                "log_length": (one, 1 / _MEAN_LOG),
-                "adaptive": ((2, width, heads), 0.0),
-            }[self.score_factor]
+            kind = FACTORS[self.score_factor]
+            shape, start = kind.start(heads, self.input_widths["query"])
             self.factor = self.add_weight(
                 name="score_factor",
                 shape=shape,
@@ -154,41 +159,6 @@ class Computation(CachedKeys):
             context.runs,
         )
 
-    def _find_query_factor(
-        self, inputs: Tensor, context: Context
-    ) -> Tensor | None:
-        """Computes factors of the queries that depend on their tokens.
-
-        Args:
-            inputs: `(B, T, M)`, from which the queries were computed.
-            context: `Context`.
-
-        Returns:
-            float32 `(B, T, H)`, or `None` if there are none.
-        """
-        if self.score_factor != "adaptive":
-            return None
-        indices = context.indices
-        if context.documents is not None:
-            indices = context.documents[0].ranks
-        elif context.window is not None:
-            indices = context.window.ranks
-        elif context.key_mask is not None:
-            ranks = rank_real_tokens(context.key_mask)
-            indices = ops.take(ranks, indices, axis=-1)
-        logs = ops.log(ops.cast(ops.maximum(indices, 0) + 2, "float32"))
-        slope, power = ops.unstack(
-            ops.einsum(
-                "btm,nmh->nbth",
-                ops.cast(inputs, "float32"),
-                ops.cast(self.factor, "float32"),
-            ),
-            2,
-        )
-        # The power of the logarithm, which is never 0.
-        power = 2 * ops.tanh(power) * ops.expand_dims(ops.log(logs), -1)
-        return 1 + ops.softplus(slope) * ops.exp(power)
-
     def _attend_to_all(
         self,
         query: Tensor,
@@ -215,30 +185,17 @@ class Computation(CachedKeys):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`, or `None`.
         """
-        factor = self._find_query_factor(inputs, context)
-        if self.flash_attention:
-            full = self._repeat({"key": key, "value": value})
-            query = scale_queries(query, factor)
-            return attend_flash(
-                *(self, query, full["key"], full["value"], context),
-                return_weights,
-            ), None
-        if is_fused(self, query, key, context, return_weights, training):
-            query = scale_queries(query, factor)
-            return attend_fused(
-                self, query, key, value, context, training
-            ), None
+        rule = self.make_rule(training)
         window = context.window
         ids, key_ids = context.document_ids or (None, None)
         queries = {
             "query": query,
-            "inputs": inputs,
-            "factor": factor,
             "positions": context.positions,
             "indices": context.indices,
             "mask": context.attention_mask,
             "ranks": None if window is None else window.ranks,
             "documents": ids,
+            **rule.prepare(inputs, context),
         }
         keys_and_values = {
             "key": key,
@@ -249,7 +206,17 @@ class Computation(CachedKeys):
             "documents": key_ids,
             "runs": context.runs if self.mixes_keys else None,
         }
+        if self.flash_attention:
+            full = self._repeat(keys_and_values)
+            call = Call(queries, full, context.visible or context.see(key))
+            return attend_flash(
+                rule.scores, call, context, return_weights
+            ), None
+        if is_fused(self, rule, query, key, context, return_weights):
+            call = Call(queries, keys_and_values, context.see(key))
+            return attend_fused(self, rule, call, context, training), None
         options: dict[str, Any] = {
+            "rule": rule,
             "reach": context.reach,
             "training": training,
         }
@@ -324,9 +291,10 @@ class Computation(CachedKeys):
         """The same, where each chunk reads only the keys that it can see."""
         indices, moved = queries["indices"], None
         queries = {
-            name: queries[name]
-            for name in ("query", "factor", "positions", "ranks")
-            if queries[name] is not None
+            name: tensor
+            for name, tensor in queries.items()
+            if tensor is not None
+            and name not in ("indices", "mask", "documents")
         }
         keys_and_values = {name: keys_and_values[name] for name in KEY_AXES}
         if len(window.key_ranks.shape) == 2:
@@ -335,7 +303,7 @@ class Computation(CachedKeys):
             keys_and_values, _ = pack_tokens(keys_and_values, real)
             # Padding, now behind all real tokens, sees the last of them.
             queries["ranks"] = ops.arange(ops.shape(real)[1], dtype="int32")
-        queries |= {"indices": indices, "inputs": None, "mask": None}
+        queries |= {"indices": indices, "mask": None}
         near, first = split_keys(
             keys_and_values,
             size=cast(int, self.sliding_window),
@@ -353,6 +321,7 @@ class Computation(CachedKeys):
         queries: Tensors,
         keys_and_values: Tensors,
         *,
+        rule: Rule,
         reach: Reach,
         training: bool | None,
         visible: Visibility | None = None,
@@ -360,18 +329,14 @@ class Computation(CachedKeys):
         """Computes the attention of some queries to all keys.
 
         Args:
-            queries: Dict of the rotated `"query"` `(B, T, H, D)`, the
-                `"inputs"` `(B, T, M)` of its projection, perhaps its
-                `"factor"`, float32 `(B, T, H)`, its `"positions"`, `"indices"`
-                among the keys, int32 `(T,)`, a boolean `"mask"`
+            queries: Dict, as `queries` of a `Call`, with a boolean `"mask"`
                 `(1 or B, 1 or H, T, S)` or `None`, and, with a sliding window,
-                its `"ranks"`, int32 `(T,)` or `(B, T)`; and its `"documents"`,
-                int32 `(B, T)`, or `None`.
-            keys_and_values: Dict of `"key"` and `"value"`
-                `(B, S, H, width)`, their `"positions"`, a boolean `"mask"`
-                `(B, S)` or `None`, perhaps what the encoding has `"prepared"`,
-                and, with a sliding window, their `"ranks"`; and their
+                their `"ranks"`, int32 `(T,)` or `(B, T)`; and their
+                `"documents"`, int32 `(B, T)`, or `None`.
+            keys_and_values: Dict, as `keys` of a `Call`, with heads for all
+                queries, and, with a sliding window, their `"ranks"`; and their
                 `"documents"`, as those of the queries.
+            rule: `Rule`.
             reach: `Reach`.
             training: bool or `None`, whether to apply dropout.
             visible: `Visibility`; `None` to find it.
@@ -380,19 +345,11 @@ class Computation(CachedKeys):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`.
         """
-        scores = self._compute_scores(queries, keys_and_values)
-        bias = self._compute_bias(queries, keys_and_values, causal=reach.causal)
         if visible is None:
             visible = _find_visible(reach, queries, keys_and_values)
-        if self.score_factor == "log_length" or (
-            self.train_length is not None and not training
-        ):
-            scores = scores * self._find_length_factor(bias, visible)
-        if bias is not None:
-            scores = scores + bias
-        rule = self.make_weights()
-        weights = rule(scores, visible)
-        if self._replaces_gradient(rule, scores, training):
+        scores = rule.scores(Call(queries, keys_and_values, visible))
+        weights = rule.weights(scores, visible)
+        if self._replaces_gradient(rule.weights, scores, training):
             shown = hide_scores(scores, visible.mask())
             value = keys_and_values["value"]
             return sum_values(shown, weights, value), weights
@@ -413,81 +370,31 @@ class Computation(CachedKeys):
         """
         return Reach(causal, self.sliding_window, self.sink_tokens)
 
-    def _compute_scores(
-        self, queries: Tensors, keys_and_values: Tensors
-    ) -> Tensor:
-        """Computes scores without biases and masks, float32 `(B, H, T, S)`."""
-        query = ops.cast(queries["query"], "float32")
-        query = scale_queries(query, queries.get("factor"))
-        if self.scale_scores:
-            query = query * self.key_dim**-0.5
-        key = ops.cast(keys_and_values["key"], "float32")
-        scores = self._multiply(query, key, queries, keys_and_values)
-        if self.score_factor == "head":
-            scores = scores * ops.cast(self.factor, "float32")
-        if self.logit_soft_cap is not None:
-            cap = self.logit_soft_cap
-            scores = cap * ops.tanh(scores / cap)
-        return scores
+    def make_rule(self, training: bool | None) -> Rule:
+        """Makes the rule by which a call computes weights."""
+        return Rule(self.make_scores(training), self.make_weights())
 
-    def _compute_bias(
-        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
-    ) -> Tensor | None:
-        """Computes what is added to the scores, float32 `(B, H, T, S)`.
+    def make_scores(self, training: bool | None) -> ScoreRule:
+        """Makes the rule by which queries and keys give scores.
 
-        The batch may have size 1; `None`: nothing.
+        The constructor calls it too, where weights do not exist.
+
+        Args:
+            training: bool or `None`, whether the call trains.
         """
-        if self.encoding.stage != "bias":
-            return None
-        return self.encoding.attention_bias(
-            queries["query"],
-            keys_and_values["key"],
-            queries["positions"],
-            keys_and_values["positions"],
-            causal=causal and self.encoding.sampler.keeps_order,
-            **pass_on(keys_and_values.get("prepared")),
+        factors: list[Factor] = []
+        if self.score_factor is not None:
+            factors.append(FACTORS[self.score_factor](self.factor))
+        if self.train_length is not None and not training:
+            factors.append(TrainLengthFactor(self.train_length))
+        encoding = self.encoding
+        return ScoreRule(
+            EncodedProducts(encoding),
+            self.key_dim**-0.5 if self.scale_scores else 1.0,
+            tuple(factors),
+            self.logit_soft_cap,
+            (EncodedBias(encoding),) if encoding.stage == "bias" else (),
         )
-
-    def _multiply(
-        self,
-        query: Tensor,
-        key: Tensor,
-        queries: Tensors,
-        keys_and_values: Tensors,
-    ) -> Tensor:
-        """Computes the products of queries and keys.
-
-        Args:
-            query: Scaled queries, float32 `(B, T, H, D)`.
-            key: float32 `(B, S, H, D)`.
-            queries: As for `_attend`.
-            keys_and_values: As for `_attend`.
-
-        Returns:
-            float32 `(B, H, T, S)`.
-        """
-        positions = queries["positions"], keys_and_values["positions"]
-        return self.encoding.multiply(query, key, *positions)
-
-    def _find_length_factor(
-        self, bias: Tensor | None, visible: Visibility
-    ) -> Tensor:
-        """Computes the factor of the scores for the number of visible keys.
-
-        Args:
-            bias: float32 that broadcasts to the scores, or `None`.
-            visible: `Visibility`.
-
-        Returns:
-            float32 that broadcasts to `(B, H, T, 1)`.
-        """
-        shown = None
-        if bias is not None and self.encoding.hides_keys:
-            shown = bias >= HIDDEN / 2
-        log = ops.log(visible.count(shown))
-        if self.train_length is None:
-            return ops.cast(self.factor, "float32") * log
-        return ops.maximum(log / math.log(self.train_length), 1.0)
 
     def make_weights(self) -> WeightRule:
         """Makes the rule by which scores become weights.
@@ -498,11 +405,11 @@ class Computation(CachedKeys):
         return rule(self.sinks)
 
     def _replaces_gradient(
-        self, rule: WeightRule, scores: Tensor, training: bool | None
+        self, weights: WeightRule, scores: Tensor, training: bool | None
     ) -> bool:
         """Whether `sum_values` computes the output and its gradient."""
         return (
-            rule.is_plain
+            weights.is_plain
             and bool(training)
             and is_tensorflow_graph()
             and self.compute_dtype == "float32"
@@ -577,15 +484,3 @@ def repeat_heads(features: Tensor, heads: int) -> Tensor:
     """Repeats the heads of `(B, S, heads that divide it, width)`."""
     groups = heads // features.shape[2]
     return features if groups == 1 else ops.repeat(features, groups, axis=2)
-
-
-def scale_queries(query: Tensor, factor: Tensor | None) -> Tensor:
-    """Multiplies queries `(B, T, H, D)` by factors `(B, T, H)`, if any."""
-    if factor is None:
-        return query
-    scaled = ops.cast(query, "float32") * ops.expand_dims(factor, -1)
-    return ops.cast(scaled, query.dtype)
-
-
-_MEAN_LOG = 5.935754
-"""Mean of the logarithms of 1 to 1,024."""

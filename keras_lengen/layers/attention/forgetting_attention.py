@@ -1,5 +1,6 @@
 """Attention with forget gates."""
 
+import dataclasses
 from typing import Any
 
 import keras
@@ -7,6 +8,8 @@ from keras import ops
 
 from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.parts import Call
+from keras_lengen.layers.attention.scores import ScoreRule, Term
 from keras_lengen.types import Shape, Tensor
 
 
@@ -105,37 +108,38 @@ class ForgettingAttention(MultiHeadAttention):
         }
         return super()._attend(queries, keys_and_values, **options)
 
-    def _compute_bias(
-        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
-    ) -> Tensor:
-        bias = super()._compute_bias(queries, keys_and_values, causal=causal)
-        return add_log_gates(bias, keys_and_values, queries["indices"])
+    def make_scores(self, training: bool | None) -> ScoreRule:
+        rule = super().make_scores(training)
+        return dataclasses.replace(rule, terms=(*rule.terms, ForgetGates()))
 
 
-def add_log_gates(
-    bias: Tensor | None, keys_and_values: Tensors, indices: Tensor
-) -> Tensor:
-    """Adds the sums of the logarithms of the gates from each key to each query.
+@dataclasses.dataclass(frozen=True)
+class ForgetGates(Term):
+    """The sums of the logarithms of the gates from each key to each query.
 
-    The gate of the query counts, and that of the key does not.
+    The gate of the query counts, and that of the key does not. The sums are 0
+    for keys that are not before the query. The gates before their sigmoid are
+    the `"gate"` of the keys of a `Call`, `(B, S, H)`.
 
-    Args:
-        bias: float32 that broadcasts to the result, or `None` for zeros.
-        keys_and_values: Dict of the `"gate"` of each key before its sigmoid,
-            `(B, S, H)`, and the keys' boolean `"mask"` `(B, S)` or `None`.
-        indices: Indices of the queries among the keys, int32 `(T,)`.
-
-    Returns:
-        float32 `(B, H, T, S)`; the sums are 0 for keys that are not before the
-        query.
+    Attributes:
+        scale: float, by which the sums are multiplied.
     """
-    kept = ops.log_sigmoid(ops.cast(keys_and_values["gate"], "float32"))
-    mask = keys_and_values["mask"]
-    if mask is not None:
-        kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)
-    # (B, S, H) to (B, H, S).
-    sums = _sum_between(ops.transpose(kept, (0, 2, 1)), indices)
-    return sums if bias is None else sums + bias
+
+    scale: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return "forget gates"
+
+    def __call__(self, call: Call) -> Tensor:
+        kept = ops.log_sigmoid(ops.cast(call.keys["gate"], "float32"))
+        mask = call.keys["mask"]
+        if mask is not None:
+            kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)
+        # (B, S, H) to (B, H, S).
+        kept = ops.transpose(kept, (0, 2, 1))
+        sums = _sum_between(kept, call.queries["indices"])
+        return sums if self.scale == 1 else sums * self.scale
 
 
 def _sum_between(numbers: Tensor, indices: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ biases, masks and dropout in the fast memory of the chip.
 """
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -20,6 +19,8 @@ from keras_lengen.types import Tensor
 if TYPE_CHECKING:
     from keras_lengen.layers.attention.inputs import Context
     from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+    from keras_lengen.layers.attention.parts import Call
+    from keras_lengen.layers.attention.rule import Rule
 
 INTERPRET = False
 """Whether the kernels are computed without a TPU, slowly; for tests."""
@@ -27,21 +28,21 @@ INTERPRET = False
 
 def is_fused(
     layer: "MultiHeadAttention",
+    rule: "Rule",
     query: Tensor,
     key: Tensor,
     context: "Context",
     return_weights: bool,
-    training: bool | None = None,
 ) -> bool:
     """Decides whether a call of attention uses the fused kernels.
 
     Args:
         layer: `MultiHeadAttention`.
+        rule: Its `Rule`.
         query: Rotated queries `(B, T, H, D)`.
         key: Rotated keys `(B, S, heads, D)`.
         context: `Context`.
         return_weights: bool, whether attention weights are wanted.
-        training: bool or `None`, whether the call trains.
 
     Raises:
         ValueError: If the layer requires it, `fused=True`, and it is not
@@ -49,9 +50,7 @@ def is_fused(
     """
     if layer.fused is False:
         return False
-    obstacle = find_obstacle(
-        layer, query, key, context, return_weights, training
-    )
+    obstacle = find_obstacle(layer, rule, query, key, context, return_weights)
     if layer.fused is True:
         refuse(obstacle)
     return obstacle is None
@@ -68,26 +67,27 @@ def refuse(obstacle: str | None) -> None:
 
 def find_obstacle(
     layer: "MultiHeadAttention",
+    rule: "Rule",
     query: Tensor,
     key: Tensor,
     context: "Context",
     return_weights: bool,
-    training: bool | None = None,
 ) -> str | None:
     """Finds out why a call of attention cannot use the fused kernels.
 
     Args:
         layer: `MultiHeadAttention`.
+        rule: Its `Rule`.
         query: Rotated queries `(B, T, H, D)`.
         key: Rotated keys `(B, S, heads, D)`.
         context: `Context`.
         return_weights: bool, whether attention weights are wanted.
-        training: bool or `None`, whether the call trains.
 
     Returns:
         str, the reason; or `None` if it can.
     """
-    obstacle = find_layer_obstacle(layer) or find_backend_obstacle()
+    # First, because other backends ask in every call.
+    obstacle = find_backend_obstacle() or rule.obstacle()
     if obstacle is not None:
         return obstacle
     sizes = (*query.shape, *key.shape)
@@ -96,7 +96,8 @@ def find_obstacle(
     obstacle = find_device_obstacle(query.shape[0], any_kind=INTERPRET)
     if obstacle is not None:
         return obstacle
-    encoding, scales = layer.encoding, _scales_by_length(layer, training)
+    scores = rule.scores
+    hiding = ", ".join(term.name for term in scores.terms if term.hides)
     for obstacle, present in (
         ("attention weights are to be returned", return_weights),
         ("there is an attention_mask", context.attention_mask is not None),
@@ -104,34 +105,16 @@ def find_obstacle(
         ("there is a cache", context.index is not None),
         (
             "a soft cap is multiplied by a function of the number of keys",
-            scales and layer.logit_soft_cap is not None,
+            scores.counts and scores.soft_cap is not None,
         ),
         (
-            "scores depend on the number of keys that "
-            f"{type(encoding).__name__} does not hide",
-            scales and encoding.hides_keys,
+            f"scores depend on the number of keys that {hiding} does not hide",
+            scores.counts and bool(hiding),
         ),
     ):
         if present:
             return obstacle
-    return _find_bias_obstacle(layer) if encoding.stage == "bias" else None
-
-
-def find_layer_obstacle(layer: "MultiHeadAttention") -> str | None:
-    """Finds out why no call of a layer can use the fused kernels.
-
-    Returns:
-        str, the reason; or `None` if some calls can.
-    """
-    if computes_otherwise(layer):
-        return f"{type(layer).__name__} computes scores of its own"
-    obstacle = layer.make_weights().obstacle()
-    if obstacle is not None:
-        return f"its kernels do not compute {obstacle}"
-    if layer.encoding.reads_key_positions:
-        name = type(layer.encoding).__name__
-        return f"the products of {name} depend on distances"
-    return None
+    return _find_bias_obstacle(layer) if scores.terms else None
 
 
 def find_backend_obstacle() -> str | None:
@@ -140,49 +123,21 @@ def find_backend_obstacle() -> str | None:
     return None if backend == "jax" else f"its kernels need JAX, not {backend}"
 
 
-def computes_otherwise(layer: "MultiHeadAttention") -> bool:
-    """Whether a subclass computes scores in another way."""
-    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-
-    own, base = type(layer), MultiHeadAttention
-    return (
-        own._attend is not base._attend
-        or own._compute_scores is not base._compute_scores
-        or own._compute_bias is not base._compute_bias
-    )
-
-
 def _find_bias_obstacle(layer: "MultiHeadAttention") -> str | None:
     from keras_lengen.layers.attention.fused_plan import MOST_PARAMETERS
-    from keras_lengen.layers.encodings.bias import BiasEncoding
 
     encoding, most = layer.encoding, MOST_PARAMETERS
-    name = type(encoding).__name__
-    if not isinstance(encoding, BiasEncoding):
-        return f"the bias of {name} is no function of two positions"
-    obstacle = encoding.find_pair_obstacle()
-    if obstacle is not None:
-        return obstacle
     count = encoding.make_pair_parameters(layer.num_heads).shape[-1]
-    if count > most:
-        return f"{name} has {count} numbers per head, more than {most}"
-    return None
-
-
-def _scales_by_length(
-    layer: "MultiHeadAttention", training: bool | None
-) -> bool:
-    """Whether scores are multiplied by a function of the number of keys."""
-    return layer.score_factor == "log_length" or (
-        layer.train_length is not None and not training
-    )
+    if count <= most:
+        return None
+    name = type(encoding).__name__
+    return f"{name} has {count} numbers per head, more than {most}"
 
 
 def attend_fused(
     layer: "MultiHeadAttention",
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    rule: "Rule",
+    call: "Call",
     context: "Context",
     training: bool | None,
 ) -> Tensor:
@@ -190,9 +145,8 @@ def attend_fused(
 
     Args:
         layer: `MultiHeadAttention`.
-        query: Rotated queries `(B, T, H, D)`.
-        key: Rotated keys `(B, S, heads, D)`.
-        value: Values `(B, S, heads, value_dim)`.
+        rule: Its `Rule`.
+        call: `Call`, whose keys and values may have fewer heads.
         context: `Context`.
         training: bool or `None`, whether to apply dropout.
 
@@ -202,9 +156,11 @@ def attend_fused(
     from keras_lengen.layers.attention.fused_plan import Plan
 
     heads, window = layer.num_heads, context.window
+    query = rule.scores.multiply_query(call)
+    key, value = call.keys["key"], call.keys["value"]
     operands: dict[str, Any] = {"key_mask": context.key_mask}
     bias, learned = None, False
-    if layer.encoding.stage == "bias":
+    if rule.scores.terms:
         bias = functools.partial(
             layer.encoding.bias_of_pair,
             causal=context.reach.causal and layer.encoding.sampler.keeps_order,
@@ -241,43 +197,17 @@ def attend_fused(
         tokens=query.shape[1],
         keys=key.shape[1],
         first=key.shape[1] - query.shape[1],
-        scale=layer.key_dim**-0.5 if layer.scale_scores else 1.0,
+        scale=rule.scores.scale,
         reach=context.reach,
-        soft_cap=layer.logit_soft_cap,
+        soft_cap=rule.scores.soft_cap,
         dropout=dropout,
         bias=bias,
         parameters=0 if parameters is None else parameters.shape[1],
         learned=learned,
         interpret=INTERPRET,
     )
-    query = _scale_queries(layer, query, key, context, training)
     output, totals = attend_on_devices(plan, query, key, value, operands)
-    return layer.make_weights().finish(output, totals)
-
-
-def _scale_queries(
-    layer: "MultiHeadAttention",
-    query: Tensor,
-    key: Tensor,
-    context: "Context",
-    training: bool | None,
-) -> Tensor:
-    """Multiplies queries `(B, T, H, D)` by the factors of their scores."""
-    factor: Any = None
-    if layer.score_factor in ("head", "log_length"):
-        # (H, 1, 1) to (H, 1).
-        factor = ops.cast(layer.factor, "float32")[:, 0]
-    if _scales_by_length(layer, training):
-        # (1 or B, 1, T, 1) to (1 or B, T, 1, 1).
-        logs = ops.swapaxes(ops.log(context.see(key).count()), -3, -2)
-        if layer.train_length is None:
-            factor = factor * logs
-        else:
-            logs = ops.maximum(logs / math.log(layer.train_length), 1.0)
-            factor = logs if factor is None else factor * logs
-    if factor is None:
-        return query
-    return ops.cast(ops.cast(query, "float32") * factor, query.dtype)
+    return rule.weights.finish(output, totals)
 
 
 def _as_rows(positions: Tensor) -> Tensor:

@@ -8,7 +8,10 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.parts import Call
+from keras_lengen.layers.attention.scores import Products, ScoreRule
 from keras_lengen.layers.attention.visibility import Visibility
 from keras_lengen.layers.attention.weights import WeightRule
 from keras_lengen.types import Shape, Tensor
@@ -75,6 +78,13 @@ class GeometricAttention(MultiHeadAttention):
 
     normalize = Boolean()
 
+    # Before the layer is built.
+    alpha: Any = None
+    beta: Any = None
+    gamma: Any = None
+    content_bias: Any = None
+    direction_dense: Any = None
+
     def __init__(
         self,
         num_heads: int,
@@ -135,22 +145,49 @@ class GeometricAttention(MultiHeadAttention):
             )
         return super()._project(query, key, value)
 
-    def _compute_scores(
-        self, queries: Tensors, keys_and_values: Tensors
-    ) -> Tensor:
-        """Computes the logits of the matches, float32 `(B, H, T, S)`."""
-        query = ops.cast(queries["query"], "float32")
-        key = ops.cast(keys_and_values["key"], "float32")
+    def make_scores(self, training: bool | None) -> ScoreRule:
+        return ScoreRule(
+            Matches(
+                *(self.alpha, self.beta, self.gamma),
+                self.content_bias,
+                self.direction_dense,
+            )
+        )
+
+    def make_weights(self) -> WeightRule:
+        return NearestMatch(self.normalize)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Matches(Products):
+    """Logits of the matches of queries and keys.
+
+    Attributes:
+        alpha: Factor of the products.
+        beta: Factor of the query's preference for earlier or later keys.
+        gamma: Number added to all logits.
+        content_bias: `(H, D)`, added to the queries.
+        direction_dense: Layer that computes the preferences.
+    """
+
+    alpha: Any
+    beta: Any
+    gamma: Any
+    content_bias: Any
+    direction_dense: Any
+
+    def prepare(self, inputs: Tensor, context: Context) -> Tensors:
+        return {"directions": self.direction_dense(inputs)}
+
+    def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:
         query = query + ops.cast(self.content_bias, "float32")
         products = ops.einsum("bthd,bshd->bhts", query, key)
-        directions = ops.cast(
-            self.direction_dense(queries["inputs"]), "float32"
-        )
+        directions = ops.cast(call.queries["directions"], "float32")
         # (B, T, 2 H) to (B, 2 H, T, 1): earlier keys first, then later ones.
         directions = ops.expand_dims(ops.transpose(directions, (0, 2, 1)), -1)
         earlier, later = ops.split(directions, 2, axis=1)
         index = ops.arange(ops.shape(products)[-1], dtype="int32")
-        before = index < ops.expand_dims(queries["indices"], -1)
+        before = index < ops.expand_dims(call.queries["indices"], -1)
         alpha, beta, gamma = (
             ops.cast(weight, "float32")
             for weight in (self.alpha, self.beta, self.gamma)
@@ -158,9 +195,6 @@ class GeometricAttention(MultiHeadAttention):
         return (
             alpha * products + beta * ops.where(before, earlier, later) + gamma
         )
-
-    def make_weights(self) -> WeightRule:
-        return NearestMatch(self.normalize)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,6 +57,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
     number_by_index,
 )
+from keras_lengen.layers.real_tokens import rank_real_tokens
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 if TYPE_CHECKING:
@@ -131,6 +132,21 @@ class Context:
             given=self.attention_mask,
             documents=self.document_ids,
         )
+
+    @property
+    def ranks(self) -> Tensor:
+        """Ranks of the queries among the real tokens, below 0 for padding.
+
+        int32 `(T,)` or `(B, T)`.
+        """
+        if self.documents is not None:
+            return self.documents[0].ranks
+        if self.window is not None:
+            return self.window.ranks
+        if self.key_mask is None:
+            return self.indices
+        ranks = rank_real_tokens(self.key_mask)
+        return ops.take(ranks, self.indices, axis=-1)
 
     @property
     def runs(self) -> Tensor | None:

@@ -29,7 +29,7 @@ from keras_lengen.layers.attention.cache import Cache, update_cache
 from keras_lengen.layers.attention.chunks import ChunkSize
 from keras_lengen.layers.attention.computation import Computation
 from keras_lengen.layers.attention.flash import check_flash
-from keras_lengen.layers.attention.fused import find_layer_obstacle, refuse
+from keras_lengen.layers.attention.fused import refuse
 from keras_lengen.layers.attention.inputs import (
     Context,
     find_output_spec,
@@ -404,7 +404,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         self.supports_masking = True
         self.assign(locals())
         self.value_width = self.value_dim or self.key_dim
-        self.sinks = None
+        self.sinks = self.factor = None
         if self.encoding.stage == "embeddings":
             raise ValueError(
                 f"encoding={type(encoding).__name__} is added to the "
@@ -440,7 +440,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         if self.flash_attention:
             check_flash(self)
         if self.fused is True:
-            refuse(find_layer_obstacle(self))
+            refuse(self.make_rule(training=None).obstacle())
 
     def build(
         self,

@@ -1,5 +1,6 @@
 """Attention along paths of Householder matrices."""
 
+import dataclasses
 from typing import Any
 
 import keras
@@ -8,8 +9,10 @@ from keras import ops
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.computation import repeat_heads
-from keras_lengen.layers.attention.forgetting_attention import add_log_gates
+from keras_lengen.layers.attention.forgetting_attention import ForgetGates
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.parts import Call
+from keras_lengen.layers.attention.scores import Products, ScoreRule
 from keras_lengen.layers.attention.windows import pack_tokens, take_tokens
 from keras_lengen.layers.documents import convolve_tokens
 from keras_lengen.layers.encodings.gathers import exact_products
@@ -120,6 +123,9 @@ class PaTHAttention(MultiHeadAttention):
         scale_gates: bool = False,
         **kwargs: Any,
     ) -> None:
+        # First, because the base checks what kernels can compute.
+        self.use_forget_gate = use_forget_gate
+        self.scale_gates = scale_gates
         super().__init__(num_heads, key_dim, **kwargs)
         if self.encoding.rotations > 1:
             raise ValueError(
@@ -127,8 +133,6 @@ class PaTHAttention(MultiHeadAttention):
                 f"{type(self.encoding).__name__}, whose keys are wider than "
                 "key_dim: choose another encoding, such as RoPE, or none."
             )
-        self.use_forget_gate = use_forget_gate
-        self.scale_gates = scale_gates
         if scale_gates and not use_forget_gate:
             raise ValueError(
                 "scale_gates=True scales the sum of forget gates, but there "
@@ -261,27 +265,32 @@ class PaTHAttention(MultiHeadAttention):
         directions = features * ops.rsqrt(square + 1e-6)
         return directions if moved is None else take_tokens(directions, moved)
 
-    def _multiply(
-        self,
-        query: Tensor,
-        key: Tensor,
-        queries: Tensors,
-        keys_and_values: Tensors,
-    ) -> Tensor:
-        return multiply_along_paths(
-            query, key, keys_and_values["solved"], queries["indices"]
+    def make_scores(self, training: bool | None) -> ScoreRule:
+        rule = super().make_scores(training)
+        terms = rule.terms
+        if self.use_forget_gate:
+            scale = self.key_dim**-0.5 if self.scale_gates else 1.0
+            terms = (*terms, ForgetGates(scale))
+        return dataclasses.replace(
+            rule, products=ProductsAlongPaths(), terms=terms
         )
 
-    def _compute_bias(
-        self, queries: Tensors, keys_and_values: Tensors, *, causal: bool
-    ) -> Tensor | None:
-        bias = super()._compute_bias(queries, keys_and_values, causal=causal)
-        if not self.use_forget_gate:
-            return bias
-        sums = add_log_gates(None, keys_and_values, queries["indices"])
-        if self.scale_gates:
-            sums = sums * self.key_dim**-0.5
-        return sums if bias is None else sums + bias
+
+@dataclasses.dataclass(frozen=True)
+class ProductsAlongPaths(Products):
+    """Products of queries, the matrices up to them, and keys.
+
+    The keys of a `Call` also have the results of `solve_blocks`, `"solved"`.
+    """
+
+    @property
+    def name(self) -> str:
+        return "products along paths"
+
+    def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:
+        return multiply_along_paths(
+            query, key, call.keys["solved"], call.queries["indices"]
+        )
 
 
 def solve_blocks(

@@ -6,16 +6,17 @@ import math
 from keras import ops
 
 from keras_lengen.layers.attention.entmax import entmax
+from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.visibility import Visibility
 from keras_lengen.types import Tensor
 
 
-class WeightRule:
-    """Turns the scores of a call into weights.
+class WeightRule(Part):
+    """Turns the scores of a call into weights."""
 
-    Subclasses are frozen dataclasses, so that Keras neither tracks nor saves
-    the weights of the layer that they refer to.
-    """
+    @property
+    def name(self) -> str:
+        return f"the weights of {type(self).__name__}"
 
     @property
     def is_plain(self) -> bool:
@@ -33,10 +34,6 @@ class WeightRule:
             float32 `(B, H, T, S)`.
         """
         raise NotImplementedError
-
-    def obstacle(self) -> str | None:
-        """Says what kernels that compute a softmax cannot compute."""
-        return f"the weights of {type(self).__name__}"
 
     def finish(self, output: Tensor, totals: Tensor) -> Tensor:
         """Makes the output of a kernel's softmax that of this rule.

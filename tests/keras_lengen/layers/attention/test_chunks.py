@@ -12,6 +12,7 @@ from keras_lengen.layers import (
     MultiHeadAttention,
 )
 from keras_lengen.layers.attention import computation
+from keras_lengen.layers.attention.scores import ScoreRule
 from tests.covering import cover
 
 TOKENS, WIDTH = 13, 16
@@ -42,16 +43,16 @@ def test_windows_of_all_sizes(window, sinks, chunk_size, causal):
     assert_chunks_change_nothing(layer, chunk_size, use_causal_mask=causal)
 
 
-def record_shapes(layer, monkeypatch):
+def record_shapes(monkeypatch):
     """A set that fills with the shapes of scores computed together."""
-    shapes, compute = set(), layer._compute_scores
+    shapes, compute = set(), ScoreRule.__call__
 
     def compute_scores(*arguments):
         scores = compute(*arguments)
         shapes.add(tuple(scores.shape)[2:])
         return scores
 
-    monkeypatch.setattr(layer, "_compute_scores", compute_scores)
+    monkeypatch.setattr(ScoreRule, "__call__", compute_scores)
     return shapes
 
 
@@ -69,7 +70,7 @@ def test_the_size_of_chunks(chunk_size, tokens, expected, monkeypatch):
     monkeypatch.setattr(computation, "DIRECT_PAIRS", 100)
     monkeypatch.setattr(computation, "CHUNK_PAIRS", 44)
     layer = MultiHeadAttention(2, 8, chunk_size=chunk_size)
-    shapes = record_shapes(layer, monkeypatch)
+    shapes = record_shapes(monkeypatch)
     inputs = ops.convert_to_tensor(STATES[:, :tokens])
     layer(inputs, inputs)
     assert shapes == {(expected, tokens)}
@@ -81,7 +82,7 @@ def test_the_size_of_chunks(chunk_size, tokens, expected, monkeypatch):
 def test_automatic_chunks_need_a_known_length(monkeypatch):
     monkeypatch.setattr(computation, "DIRECT_PAIRS", 1)
     layer = MultiHeadAttention(2, 8)
-    shapes = record_shapes(layer, monkeypatch)
+    shapes = record_shapes(monkeypatch)
     signature = [tf.TensorSpec((2, None, WIDTH))]
     tf.function(lambda x: layer(x, x), signature)(STATES)
     assert shapes == {(None, None)}
@@ -91,7 +92,7 @@ def test_chunks_of_a_window_do_not_read_all_keys(monkeypatch):
     layer = MultiHeadAttention(
         2, 4, sliding_window=5, sink_tokens=1, chunk_size=8
     )
-    shapes = record_shapes(layer, monkeypatch)
+    shapes = record_shapes(monkeypatch)
     x = np.ones((1, 64, 8), "float32")
     layer(x, x, use_causal_mask=True)
     assert shapes == {(8, 1 + 4 + 8)}

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import MultiHeadAttention, RandomizedRoPE
+from keras_lengen.layers.attention.scores import ScoreRule
 from tests.keras_lengen.wrong import Wrong
 
 WRONG = Wrong()
@@ -39,8 +40,13 @@ class Decoding(MultiHeadAttention):
 
 @wrong("must give the same in chunks of queries")
 class Chunked(MultiHeadAttention):
-    def _compute_scores(self, queries, keys_and_values):
-        scores = super()._compute_scores(queries, keys_and_values)
+    def make_scores(self, training):
+        return Doubled(**vars(super().make_scores(training)))
+
+
+class Doubled(ScoreRule):
+    def __call__(self, call):
+        scores = super().__call__(call)
         return 2 * scores if scores.shape[-2:] == (4, 6) else scores
 
 

@@ -89,7 +89,7 @@ def test_what_it_cannot_compute_is_refused(arguments, message):
 
 
 def test_weights_are_neither_other_ones_nor_returned():
-    with pytest.raises(ValueError, match="scores of ForgettingAttention"):
+    with pytest.raises(ValueError, match="forget gates"):
         ForgettingAttention(2, 4, flash_attention=True)
     layer = MultiHeadAttention(2, 4, flash_attention=True)
     with pytest.raises(ValueError, match="does not return attention scores"):

@@ -1,0 +1,269 @@
+"""Rules by which queries and keys give scores."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from keras import ops
+
+from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.parts import Call, Part
+from keras_lengen.layers.encodings.distances import HIDDEN
+from keras_lengen.types import Shape, Tensor
+
+
+class Products(Part):
+    """Computes the products of queries and keys."""
+
+    def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:
+        """Computes the products.
+
+        Args:
+            query: Scaled queries, float32 `(B, T, H, D)`.
+            key: float32 `(B, S, H, D)`.
+            call: `Call`.
+
+        Returns:
+            float32 `(B, H, T, S)`.
+        """
+        raise NotImplementedError
+
+
+class Factor(Part):
+    """Computes numbers by which the scores of a query are multiplied.
+
+    Attributes:
+        counts: Whether they depend on the number of keys that a query sees.
+            They then come after a soft cap. Others come before it.
+    """
+
+    counts: ClassVar[bool] = False
+
+    def __call__(self, call: Call, shown: Tensor | None) -> Tensor:
+        """Computes the factors.
+
+        Args:
+            call: `Call`.
+            shown: Boolean tensor that broadcasts to `(B, H, T, S)`, true for
+                pairs that no term hides; `None` if all are.
+
+        Returns:
+            float32 that broadcasts to `(B, H, T, 1)`, with three or four axes.
+        """
+        raise NotImplementedError
+
+    def obstacle(self) -> str | None:
+        # Kernels read queries that are multiplied already.
+        return None
+
+
+class Term(Part):
+    """Computes numbers that are added to scores."""
+
+    @property
+    def hides(self) -> bool:
+        """Whether the numbers hide keys, by values of `HIDDEN` and less."""
+        return False
+
+    def __call__(self, call: Call) -> Tensor | None:
+        """Computes float32 that broadcasts to `(B, H, T, S)`, or `None`."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LearnedFactor(Factor):
+    """A factor with a weight.
+
+    Attributes:
+        weight: Variable of the shape and with the first numbers that `start`
+            returns.
+    """
+
+    weight: Any
+
+    @staticmethod
+    def start(heads: int, width: int) -> tuple[Shape, float]:
+        """Returns the shape of the weight and the first value of its numbers.
+
+        Args:
+            heads: int, number of heads `H`.
+            width: int, width of the inputs `M`.
+        """
+        raise NotImplementedError
+
+
+class HeadFactor(LearnedFactor):
+    """A learned number of each head."""
+
+    @staticmethod
+    def start(heads: int, width: int) -> tuple[Shape, float]:
+        return (heads, 1, 1), 1.0
+
+    def __call__(self, call: Call, shown: Tensor | None) -> Tensor:
+        return ops.cast(self.weight, "float32")
+
+
+class LogLengthFactor(LearnedFactor):
+    """The logarithm of the number of visible keys, times a number of a head."""
+
+    counts: ClassVar[bool] = True
+
+    @staticmethod
+    def start(heads: int, width: int) -> tuple[Shape, float]:
+        # So that the mean factor of 1 to 1,024 keys is 1.
+        return (heads, 1, 1), 1 / _MEAN_LOG
+
+    @property
+    def name(self) -> str:
+        return 'score_factor="log_length"'
+
+    def __call__(self, call: Call, shown: Tensor | None) -> Tensor:
+        log = ops.log(call.visible.count(shown))
+        return ops.cast(self.weight, "float32") * log
+
+
+class AdaptiveFactor(LearnedFactor):
+    """A learned function of the query's token and of its rank."""
+
+    @staticmethod
+    def start(heads: int, width: int) -> tuple[Shape, float]:
+        return (2, width, heads), 0.0
+
+    def prepare(self, inputs: Tensor, context: Context) -> Tensors:
+        logs = ops.log(ops.cast(ops.maximum(context.ranks, 0) + 2, "float32"))
+        slope, power = ops.unstack(
+            ops.einsum(
+                "btm,nmh->nbth",
+                ops.cast(inputs, "float32"),
+                ops.cast(self.weight, "float32"),
+            ),
+            2,
+        )
+        # The power of the logarithm, which is never 0.
+        power = 2 * ops.tanh(power) * ops.expand_dims(ops.log(logs), -1)
+        return {"factor": 1 + ops.softplus(slope) * ops.exp(power)}
+
+    def __call__(self, call: Call, shown: Tensor | None) -> Tensor:
+        # (B, T, H) to (B, H, T, 1).
+        factor = ops.swapaxes(call.queries["factor"], 1, 2)
+        return ops.expand_dims(factor, -1)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainLengthFactor(Factor):
+    """Grows with the logarithm of the number of keys beyond a trained length.
+
+    Attributes:
+        train_length: int, at least 2.
+    """
+
+    train_length: int
+    counts: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return "train_length"
+
+    def __call__(self, call: Call, shown: Tensor | None) -> Tensor:
+        log = ops.log(call.visible.count(shown))
+        return ops.maximum(log / math.log(self.train_length), 1.0)
+
+
+FACTORS: dict[str, type[LearnedFactor]] = {
+    "head": HeadFactor,
+    "log_length": LogLengthFactor,
+    "adaptive": AdaptiveFactor,
+}
+"""Factors by the values of `score_factor`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScoreRule:
+    """Computes scores from queries and keys.
+
+    Attributes:
+        products: `Products`. Where there are factors, they must be linear in
+            the query.
+        scale: float, by which queries are multiplied.
+        factors: Tuple of `Factor`s.
+        soft_cap: float `c`, which makes scores `c * tanh(scores / c)`; or
+            `None`.
+        terms: Tuple of `Term`s.
+    """
+
+    products: Products
+    scale: float = 1.0
+    factors: tuple[Factor, ...] = ()
+    soft_cap: float | None = None
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts."""
+        return (self.products, *self.factors, *self.terms)
+
+    @property
+    def counts(self) -> bool:
+        """Whether scores depend on the number of keys that a query sees."""
+        return any(factor.counts for factor in self.factors)
+
+    def __call__(self, call: Call) -> Tensor:
+        """Computes scores, of hidden keys too, float32 `(B, H, T, S)`."""
+        terms, shown = self._add_terms(call)
+        before = [each for each in self.factors if not each.counts]
+        query = ops.cast(call.queries["query"], "float32")
+        query = _multiply(query, before, call, None)
+        if self.scale != 1:
+            query = query * self.scale
+        key = ops.cast(call.keys["key"], "float32")
+        scores = self.products(query, key, call)
+        if self.soft_cap is not None:
+            scores = self.soft_cap * ops.tanh(scores / self.soft_cap)
+        for factor in self.factors:
+            if factor.counts:
+                scores = scores * factor(call, shown)
+        return scores if terms is None else scores + terms
+
+    def multiply_query(self, call: Call) -> Tensor:
+        """Multiplies queries by all factors, for kernels.
+
+        Returns:
+            Queries `(B, T, H, D)`, of their dtype. Products of these and the
+            keys are scores without terms, if there is no soft cap before
+            factors that count.
+        """
+        query = call.queries["query"]
+        if not self.factors:
+            return query
+        multiplied = _multiply(
+            ops.cast(query, "float32"), self.factors, call, None
+        )
+        return ops.cast(multiplied, query.dtype)
+
+    def _add_terms(self, call: Call) -> tuple[Tensor | None, Tensor | None]:
+        """Sums the terms, and finds which pairs they do not hide."""
+        total = shown = None
+        for term in self.terms:
+            added = term(call)
+            if added is None:
+                continue
+            total = added if total is None else total + added
+            if term.hides:
+                shown = added >= HIDDEN / 2
+        return total, shown
+
+
+def _multiply(
+    query: Tensor, factors: Iterable[Factor], call: Call, shown: Tensor | None
+) -> Tensor:
+    """Multiplies queries, float32 `(B, T, H, D)`, by factors."""
+    for factor in factors:
+        # Factors broadcast to (B, H, T, 1).
+        query = query * ops.swapaxes(factor(call, shown), -3, -2)
+    return query
+
+
+_MEAN_LOG = 5.935754
+"""Mean of the logarithms of 1 to 1,024."""
