@@ -416,7 +416,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         """
         self._check_widths(inputs=inputs)
         self._check_cache(cache, index)
-        slots = inputs if cache is None else cache["attention"][0]
+        slots = inputs if cache is None else cache["attention"]["key"]
         if cache is None or not self.attention_layer.keeps_ring:
             mask, _ = read_mask(mask, slots, name="mask")
         if memory_segment_ids is not None and not self.cross_attention:
@@ -508,7 +508,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             self._check_widths(memory=memory)
             inputs = guard_same_size(inputs, 0, memory=memory, inputs=inputs)
         elif cache is not None:
-            slots = cache["cross_attention"][0]
+            slots = cache["cross_attention"]["key"]
         else:
             raise ValueError(
                 "a block with cross_attention needs `memory`, the sequence to "
@@ -547,8 +547,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
                 only its shape is read.
 
         Returns:
-            Dict of pairs of keys and values, with the key `"attention"` and,
-            with `cross_attention`, `"cross_attention"`.
+            Dict of the caches of the attention layers, with the key
+            `"attention"` and, with `cross_attention`, `"cross_attention"`.
 
         Raises:
             ValueError: If a size is not a positive integer, or `memory` is
@@ -592,7 +592,9 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         cache = kwargs.get("cache")
         if kwargs.get("return_attention_scores"):
             examples, tokens, _ = inputs.shape
-            keys = tokens if cache is None else cache["attention"][0].shape[1]
+            keys = (
+                tokens if cache is None else cache["attention"]["key"].shape[1]
+            )
             shape = (examples, self.num_heads, tokens, keys)
             results.append(keras.KerasTensor(shape, dtype="float32"))
         if cache is not None:

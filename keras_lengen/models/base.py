@@ -578,12 +578,12 @@ class Transformer(BlockArguments, TokenModel):
             of_all = length
             if length is None and attention.encoding.uses_length:
                 of_all = find_sequence_length(
-                    mask, None if cached is None else cached[0], documents
+                    mask, None if cached is None else cached["key"], documents
                 )
             return make_context(
                 attention,
                 x,
-                x if cached is None else cached[0],
+                x if cached is None else cached["key"],
                 positions=of_queries,
                 key_positions=of_queries if cached is None else positions,
                 new_positions=of_queries,
@@ -621,7 +621,7 @@ class Transformer(BlockArguments, TokenModel):
             return make_context(
                 attention,
                 x,
-                memory if cache is None else cache[0]["cross_attention"][0],
+                memory if cache is None else cache[0]["cross_attention"]["key"],
                 positions=of_queries,
                 key_positions=key_positions,
                 new_positions=key_positions if new else None,

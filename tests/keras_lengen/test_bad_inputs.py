@@ -295,11 +295,12 @@ def cache_calls(refuses, attend):
         options = {"use_causal_mask": True, "return_attention_scores": True}
         return attend(query, **options, **others)[:-1]
 
-    cache = tuple(floats(BATCH, slots, HEADS, WIDTH) for _ in range(2))
+    names = ("key", "value")
+    cache = {name: floats(BATCH, slots, HEADS, WIDTH) for name in names}
+    right = cache["key"]
     others = [
-        cache[0][..., 0, 0],
-        cache[0][:1],
-        *(more(cache[0], axis) for axis in range(4)),
+        *("x", None, right[..., 0, 0], right[:1]),
+        *(more(right, axis) for axis in range(4)),
     ]
     refuses(
         call,
@@ -317,9 +318,8 @@ def cache_calls(refuses, attend):
                 for index in (-3, -1, slots - TOKENS + 1, slots)
             ],
             "cache": [
-                *((), cache[:1], (cache[0], "x"), (cache[0], None)),
-                *((cache[0], other) for other in others),
-                *((other, cache[1]) for other in others),
+                *((), {}, {"key": right}, {**cache, "gate": right}),
+                *({**cache, name: other} for name in names for other in others),
             ],
             "positions": [integers(TOKENS - 1), integers(slots), "x"],
             "key_positions": [integers(TOKENS), "x", [1]],

@@ -17,6 +17,7 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_index,
 )
+from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.windows import (
     Window,
     count_slots,
@@ -26,36 +27,38 @@ from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.types import Positions, Size, Tensor
 
-Cache: TypeAlias = tuple[Tensor, Tensor]
-"""Keys and values, each `(B, S, heads, width)`."""
+Cache: TypeAlias = dict[str, Tensor]
+"""Keys and values by name, each `(B, S, heads, width)`."""
+
+Sizes: TypeAlias = dict[str, tuple[int, int]]
+"""Heads and width of the tensors of a cache, by name."""
 
 
 class CachedKeys(keras.layers.Layer):
     """Base class of attention whose keys and values may come from a cache.
 
     Subclasses have the attributes `num_heads`, `num_key_value_heads`,
-    `key_dim`, `value_width`, `encoding`, `sliding_window` and `sink_tokens`.
+    `key_dim`, `value_width`, `encoding`, `sliding_window` and `sink_tokens`,
+    and the method `make_rule`.
     """
 
     @property
     def keeps_ring(self) -> bool:
         """Whether a cache holds only the keys in the sliding window.
 
-        Encodings that need the keys between a key and a query, or the rank of
-        a key among all keys, get a cache of all keys.
+        Parts that need the keys between a key and a query, or the rank of a
+        key among all keys, get a cache of all keys.
         """
-        encoding = self.encoding
-        return self.sliding_window is not None and not (
-            encoding.counts_tokens or encoding.reads_ranks
-        )
+        return self.sliding_window is not None and self.make_rule(None).local
 
-    @property
-    def cached_widths(self) -> tuple[int, int]:
-        """Widths of a head's keys and of its values in a cache."""
-        keys = self.key_dim * self.encoding.rotations
-        if self.encoding.reads_inputs:
-            keys += self.key_dim // 2
-        return keys, self.value_width
+    def find_cached_sizes(self) -> Sizes:
+        """Finds the tensors of a cache: heads and width of each."""
+        heads = self.num_key_value_heads or self.num_heads
+        return {
+            "key": (heads, self.key_dim * self.encoding.rotations),
+            "value": (heads, self.value_width),
+            **self.make_rule(None).cached_sizes(),
+        }
 
     def make_cache(self, batch_size: Size, length: Size) -> Cache:
         """Makes an empty cache, to be passed as `cache`.
@@ -66,13 +69,13 @@ class CachedKeys(keras.layers.Layer):
                 of the whole sequence.
 
         Returns:
-            A pair of zeros in the compute dtype: keys
-            `(batch_size, slots, heads, key_dim)` and values
+            A dict of zeros in the compute dtype: `"key"`
+            `(batch_size, slots, heads, key_dim)` and `"value"`
             `(batch_size, slots, heads, value_dim)`, where `heads` is
             `num_key_value_heads`. Keys that the encoding rotates more than
-            once, or whose rotation depends on their tokens, are wider. A
-            subclass may have other widths. `slots` is
-            `length`, but at most `sliding_window + sink_tokens` if there is
+            once are wider. There are more tensors if the layer or its encoding
+            reads other things of earlier tokens, such as forget gates. `slots`
+            is `length`, but at most `sliding_window + sink_tokens` if there is
             a window: new keys then replace those that left it.
 
         Raises:
@@ -83,13 +86,12 @@ class CachedKeys(keras.layers.Layer):
                 Integer().check(name, size)
         if self.keeps_ring:
             length = count_slots(self.sliding_window, self.sink_tokens, length)
-        heads = self.num_key_value_heads or self.num_heads
-        return tuple(
-            ops.zeros(
-                (batch_size, length, heads, width), dtype=self.compute_dtype
+        return {
+            name: ops.zeros(
+                (batch_size, length, *size), dtype=self.compute_dtype
             )
-            for width in self.cached_widths
-        )
+            for name, size in self.find_cached_sizes().items()
+        }
 
     def check_cache(self, cache: Any) -> None:
         """Checks that a cache has the form that `make_cache` returns.
@@ -98,21 +100,27 @@ class CachedKeys(keras.layers.Layer):
             cache: The value to check.
 
         Raises:
-            ValueError: If `cache` is not a pair of keys and values of the
-                right shapes.
+            ValueError: If `cache` is not a dict of tensors of the right
+                names and shapes.
         """
-        heads = self.num_key_value_heads or self.num_heads
-        widths = self.cached_widths
-        shapes = [f"(B, S, {heads}, {width})" for width in widths]
-        pair = "a pair of keys {} and values {}, as `make_cache` makes it"
-        pair = pair.format(*shapes)
-        if not (isinstance(cache, tuple | list) and len(cache) == 2):
-            raise ValueError(f"cache must be {pair}; got {described(cache)}.")
-        for tensor, width, shape in zip(cache, widths, shapes, strict=True):
-            check_rank("cache", tensor, (4,), shape)
-            if tuple(tensor.shape[2:]) != (heads, width):
+        sizes = self.find_cached_sizes()
+        shapes = {
+            name: f"(B, S, {heads}, {width})"
+            for name, (heads, width) in sizes.items()
+        }
+        wanted = ", ".join(f'"{name}" {shapes[name]}' for name in shapes)
+        wanted = f"a dict of {wanted}, as `make_cache` makes it"
+        if not isinstance(cache, dict):
+            raise ValueError(f"cache must be {wanted}; got {described(cache)}.")
+        if cache.keys() != sizes.keys():
+            names = ", ".join(map(repr, cache)) or "none"
+            raise ValueError(f"cache must be {wanted}; got the names {names}.")
+        for name, size in sizes.items():
+            tensor = cache[name]
+            check_rank(f'cache["{name}"]', tensor, (4,), shapes[name])
+            if tuple(tensor.shape[2:]) != size:
                 raise ValueError(
-                    f"cache must be {pair}; got one of shape "
+                    f'cache must be {wanted}; got "{name}" of shape '
                     f"{tuple(tensor.shape)}."
                 )
 
@@ -129,7 +137,7 @@ def read_cache(
 
     Args:
         layer: Attention, a `CachedKeys`.
-        tensors: Dict of the cache, a pair or `None`, and of other tensors to
+        tensors: Dict of the cache, a dict or `None`, and of other tensors to
             be guarded.
         index: Value of `cache_update_index`.
         key: Tensor `(B, T, M)` of the new tokens; only its shape is read.
@@ -152,18 +160,19 @@ def read_cache(
                 "`cache`, as `make_cache` makes it."
             )
         return tensors, None
-    for tensor in cache:
+    slots = find_size(cache["key"], 1)
+    for name, tensor in cache.items():
         tensors = guard_same_size(tensors, 0, cache=tensor, query=key)
-    slots, values = (find_size(tensor, 1) for tensor in cache)
-    tensors = guard(
-        tensors,
-        compare_sizes(slots, values),
-        "cache must hold as many keys as values; got ",
-        format_size(slots),
-        " and ",
-        format_size(values),
-        ".",
-    )
+        others = find_size(tensor, 1)
+        tensors = guard(
+            tensors,
+            compare_sizes(slots, others),
+            "all tensors of a cache must hold as many tokens; got ",
+            format_size(slots),
+            ' for "key" and ',
+            format_size(others),
+            f' for "{name}".',
+        )
     if whole is not None:
         _check_cached_mask(mask, find_size(whole, 1))
     if index is None:
@@ -282,29 +291,28 @@ def find_sequence_length(
 
 def update_cache(
     cache: Cache,
-    key: Tensor | None,
-    value: Tensor | None,
+    keys: Tensors,
     index: Size | None,
     window: Window | None = None,
-) -> tuple[Tensor, Tensor, Cache]:
+) -> tuple[Tensors, Cache]:
     """Writes new keys and values to a cache, from an index on.
 
     Args:
-        cache: Pair of keys and values `(B, S, heads, width)`.
-        key: New keys `(B, T, heads, width)`, or `None`.
-        value: New values `(B, T, heads, width)`, or `None`.
+        cache: Dict of tensors `(B, S, heads, width)`.
+        keys: Dict of those of new tokens, `(B, T, heads, width)`.
         index: int or scalar integer tensor, or `None` to write nothing.
         window: `Window`, or `None` without a sliding window.
 
     Returns:
         Keys and values to attend to, and the new cache.
     """
-    if window is not None and window.source is not None:
-        return update_ring(cache, key, value, window)
     if index is None:
-        return *cache, tuple(cache)
-    cache = tuple(
-        ops.slice_update(old, (0, index, 0, 0), ops.cast(new, old.dtype))
-        for old, new in zip(cache, (key, value), strict=True)
-    )
-    return *cache, cache
+        return dict(cache), dict(cache)
+    if window is not None and window.source is not None:
+        return update_ring(cache, keys, window)
+    start = (0, index, 0, 0)
+    cache = {
+        name: ops.slice_update(old, start, ops.cast(keys[name], old.dtype))
+        for name, old in cache.items()
+    }
+    return cache, dict(cache)

@@ -10,11 +10,14 @@ from keras_lengen.layers.attention.chunks import Tensors, attend_in_chunks
 from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
 from keras_lengen.layers.attention.inputs import Context
-from keras_lengen.layers.attention.parts import Call
+from keras_lengen.layers.attention.parts import Call, Part
 from keras_lengen.layers.attention.positional import (
     EncodedBias,
     EncodedProducts,
+    Rotation,
+    RotationBySteps,
 )
+from keras_lengen.layers.attention.query_key_norm import QueryKeyNorm
 from keras_lengen.layers.attention.rule import Rule
 from keras_lengen.layers.attention.scores import (
     FACTORS,
@@ -38,14 +41,12 @@ from keras_lengen.layers.attention.weights import (
     hide_scores,
 )
 from keras_lengen.layers.attention.windows import (
-    KEY_AXES,
     Window,
     join_keys,
     pack_tokens,
     split_keys,
     take_tokens,
 )
-from keras_lengen.layers.encodings.base import pass_on
 from keras_lengen.types import Tensor
 
 DIRECT_PAIRS = 2**22
@@ -98,73 +99,11 @@ class Computation(CachedKeys):
                 autocast=False,
             )
 
-    def _normalize(
-        self, query: Tensor, key: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Applies RMS normalization to the features of each head, if wanted."""
-        if not self.use_query_key_norm:
-            return query, key
-
-        def normalize(features: Tensor, scale: Tensor) -> Tensor:
-            # float32, because squares of float16 numbers overflow.
-            numbers = ops.cast(features, "float32")
-            square = ops.mean(ops.square(numbers), axis=-1, keepdims=True)
-            numbers = numbers * ops.rsqrt(square + self.norm_epsilon)
-            numbers = numbers * ops.cast(scale, "float32")
-            return ops.cast(numbers, self.compute_dtype)
-
-        query = normalize(query, self.query_scale)
-        return query, key if key is None else normalize(key, self.key_scale)
-
-    def _rotate(
-        self,
-        query: Tensor,
-        key: Tensor | None,
-        inputs: Tensor,
-        context: Context,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Rotates queries and keys, if the encoding does so.
-
-        If the encoding reads `inputs` `(B, T, M)`, the tokens' steps are
-        appended to the features of the keys, for `_turn`.
-        """
-        if self.encoding.stage != "rotation":
-            return query, key
-        if self.encoding.reads_inputs:
-            if key is None:
-                return query, None
-            steps = ops.cast(self.encoding.find_steps(inputs), key.dtype)
-            return query, ops.concatenate([key, steps], axis=-1)
-        rotated, new_key = self.encoding.rotate(
-            query,
-            query if key is None else key,
-            context.positions,
-            context.positions if key is None else context.new_positions,
-            length=context.length,
-            **pass_on(context.prepared),
-        )
-        return rotated, key if key is None else new_key
-
-    def _turn(
-        self, query: Tensor, key: Tensor, context: Context
-    ) -> tuple[Tensor, Tensor]:
-        """Rotates queries and all keys by the steps in the keys, if any."""
-        if not self.encoding.reads_inputs:
-            return query, key
-        key, steps = ops.split(key, [self.key_dim], axis=-1)
-        return self.encoding.turn(
-            *(query, key, steps),
-            context.indices,
-            context.key_mask,
-            context.runs,
-        )
-
     def _attend_to_all(
         self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        inputs: Tensor,
+        rule: Rule,
+        queries: Tensors,
+        keys: Tensors,
         context: Context,
         return_weights: bool,
         training: bool | None,
@@ -172,10 +111,9 @@ class Computation(CachedKeys):
         """Computes the attention of all queries, perhaps in chunks of them.
 
         Args:
-            query: Rotated queries `(B, T, H, D)`.
-            key: Rotated keys `(B, S, heads, D)`.
-            value: Values `(B, S, heads, value_dim)`.
-            inputs: `(B, T, M)`, from which the queries were computed.
+            rule: `Rule`.
+            queries: Dict of the resolved queries.
+            keys: Dict of the resolved keys.
             context: `Context`.
             return_weights: bool, whether weights are wanted, for which there
                 are no chunks.
@@ -185,26 +123,23 @@ class Computation(CachedKeys):
             Weighted sums of the values `(B, T, H, value_dim)`, and the weights,
             float32 `(B, H, T, S)`, or `None`.
         """
-        rule = self.make_rule(training)
+        query, key = queries["query"], keys["key"]
         window = context.window
         ids, key_ids = context.document_ids or (None, None)
         queries = {
-            "query": query,
+            **queries,
             "positions": context.positions,
             "indices": context.indices,
             "mask": context.attention_mask,
             "ranks": None if window is None else window.ranks,
             "documents": ids,
-            **rule.prepare(inputs, context),
         }
         keys_and_values = {
-            "key": key,
-            "value": value,
+            **keys,
             "positions": context.key_positions,
             "mask": context.key_mask,
             "ranks": None if window is None else window.key_ranks,
             "documents": key_ids,
-            "runs": context.runs if self.mixes_keys else None,
         }
         if self.flash_attention:
             full = self._repeat(keys_and_values)
@@ -296,7 +231,11 @@ class Computation(CachedKeys):
             if tensor is not None
             and name not in ("indices", "mask", "documents")
         }
-        keys_and_values = {name: keys_and_values[name] for name in KEY_AXES}
+        keys_and_values = {
+            name: tensor
+            for name, tensor in keys_and_values.items()
+            if name not in ("mask", "documents")
+        }
         if len(window.key_ranks.shape) == 2:
             real = window.key_ranks >= 0
             queries, moved = pack_tokens(queries, real)
@@ -372,7 +311,26 @@ class Computation(CachedKeys):
 
     def make_rule(self, training: bool | None) -> Rule:
         """Makes the rule by which a call computes weights."""
-        return Rule(self.make_scores(training), self.make_weights())
+        return Rule(
+            self.make_entries(), self.make_scores(training), self.make_weights()
+        )
+
+    def make_entries(self) -> tuple[Part, ...]:
+        """Makes the parts that change queries and keys before the scores.
+
+        The constructor calls it too, where weights do not exist.
+        """
+        entries: list[Part] = []
+        if self.use_query_key_norm:
+            scales = self.query_scale, self.key_scale
+            entries.append(QueryKeyNorm(*scales, self.norm_epsilon))
+        encoding = self.encoding
+        if encoding.stage == "rotation" and encoding.reads_inputs:
+            heads = self.num_key_value_heads or self.num_heads
+            entries.append(RotationBySteps(encoding, heads, self.key_dim))
+        elif encoding.stage == "rotation":
+            entries.append(Rotation(encoding))
+        return tuple(entries)
 
     def make_scores(self, training: bool | None) -> ScoreRule:
         """Makes the rule by which queries and keys give scores.
@@ -456,11 +414,16 @@ class Computation(CachedKeys):
 
     def _repeat(self, keys_and_values: Tensors) -> Tensors:
         """Repeats heads of keys and values, to one for each query head."""
-        key, value = (
-            repeat_heads(keys_and_values[name], self.num_heads)
-            for name in ("key", "value")
-        )
-        return {**keys_and_values, "key": key, "value": value}
+        return {
+            name: tensor
+            if name in _WITHOUT_HEADS
+            else repeat_heads(tensor, self.num_heads)
+            for name, tensor in keys_and_values.items()
+        }
+
+
+_WITHOUT_HEADS = ("positions", "mask", "ranks", "documents", "prepared")
+"""Names of what is known of keys beside tensors `(B, S, heads, width)`."""
 
 
 def _find_visible(

@@ -1,11 +1,12 @@
 """Attention with forget gates."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
+from keras_lengen.layers.attention.cache import Sizes
 from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.parts import Call
@@ -32,14 +33,13 @@ class ForgettingAttention(MultiHeadAttention):
 
     Weights in addition to those of `MultiHeadAttention`: the gates' map
     `(M, H)` and bias. With `num_key_value_heads`, heads that share keys share
-    a gate. A cache holds the gates beside the values, `value_dim + 1` numbers
-    for each token and head.
+    a gate. A cache also holds the gates.
 
     Args:
         num_heads: int, at least 1. Number of heads.
         key_dim: int, at least 1. Width of the queries and keys of a head.
-        **kwargs: Further arguments of `MultiHeadAttention`, without a sliding
-            window, which raises an error.
+        **kwargs: Further arguments of `MultiHeadAttention`. With a sliding
+            window, a cache holds all keys.
 
     Call arguments: those of `MultiHeadAttention`.
 
@@ -63,12 +63,7 @@ class ForgettingAttention(MultiHeadAttention):
     """
 
     causal_only = True
-    unused_options = ("sliding_window", "sink_tokens")
-
-    @property
-    def cached_widths(self) -> tuple[int, int]:
-        keys, values = super().cached_widths
-        return keys, values + 1
+    forget_dense: Any = None
 
     def build(
         self,
@@ -87,52 +82,43 @@ class ForgettingAttention(MultiHeadAttention):
         self.forget_dense.build(value_shape if key_shape is None else key_shape)
         self.settle_policies()
 
-    def _project(
-        self, query: Tensor, key: Tensor | None, value: Tensor | None
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        gates = None if key is None else self.forget_dense(key)
-        query, key, value = super()._project(query, key, value)
-        if gates is None:
-            return query, None, None
-        gates = ops.expand_dims(gates, -1)
-        return query, key, ops.concatenate([value, gates], axis=-1)
-
-    def _attend(
-        self, queries: Tensors, keys_and_values: Tensors, **options: Any
-    ) -> tuple[Tensor, Tensor]:
-        values = keys_and_values["value"]
-        keys_and_values = {
-            **keys_and_values,
-            "value": values[..., :-1],
-            "gate": values[..., -1],
-        }
-        return super()._attend(queries, keys_and_values, **options)
-
     def make_scores(self, training: bool | None) -> ScoreRule:
         rule = super().make_scores(training)
-        return dataclasses.replace(rule, terms=(*rule.terms, ForgetGates()))
+        heads = self.num_key_value_heads or self.num_heads
+        gates = ForgetGates(self.forget_dense, heads)
+        return dataclasses.replace(rule, terms=(*rule.terms, gates))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ForgetGates(Term):
     """The sums of the logarithms of the gates from each key to each query.
 
     The gate of the query counts, and that of the key does not. The sums are 0
-    for keys that are not before the query. The gates before their sigmoid are
-    the `"gate"` of the keys of a `Call`, `(B, S, H)`.
+    for keys that are not before the query.
 
     Attributes:
+        dense: Layer that computes gates before their sigmoid.
+        heads: int, number of gates of a token.
         scale: float, by which the sums are multiplied.
     """
 
+    dense: Any
+    heads: int
     scale: float = 1.0
+    local: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
         return "forget gates"
 
+    def cached_sizes(self) -> Sizes:
+        return {"gate": (self.heads, 1)}
+
+    def read_keys(self, inputs: Tensor) -> Tensors:
+        return {"gate": ops.expand_dims(self.dense(inputs), -1)}
+
     def __call__(self, call: Call) -> Tensor:
-        kept = ops.log_sigmoid(ops.cast(call.keys["gate"], "float32"))
+        kept = ops.log_sigmoid(ops.cast(call.keys["gate"][..., 0], "float32"))
         mask = call.keys["mask"]
         if mask is not None:
             kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)

@@ -176,7 +176,7 @@ class Matches(Products):
     content_bias: Any
     direction_dense: Any
 
-    def prepare(self, inputs: Tensor, context: Context) -> Tensors:
+    def read_queries(self, inputs: Tensor, context: Context) -> Tensors:
         return {"directions": self.direction_dense(inputs)}
 
     def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:

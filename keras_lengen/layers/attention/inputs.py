@@ -368,7 +368,7 @@ def read_inputs(
     tensors, index = read_cache(
         layer, {**tensors, "cache": cache}, index, key, mask, whole
     )
-    keys = key if cache is None else cache[0]
+    keys = key if cache is None else cache["key"]
     query_mask, key_mask, tensors = _read_masks(tensors, whole, masks)
     if causal and not (is_self and (cache is None or whole is None)):
         tensors = _guard_order_of_tokens(tensors, query, whole)
@@ -641,16 +641,12 @@ def _check_mixing(layer: "MultiHeadAttention") -> None:
     Args:
         layer: `MultiHeadAttention`, called with a cache and an attention mask.
     """
-    for part, mixes in (
-        (layer, layer.mixes_keys),
-        (layer.encoding, layer.encoding.reads_inputs),
-    ):
-        if mixes:
+    for part in layer.make_rule(None).parts:
+        if part.mixes:
             raise ValueError(
-                f"{type(part).__name__} computes a token from those before it "
-                "that it sees, but with a cache, attention_mask does not tell "
-                "what earlier tokens see: leave attention_mask out, or do "
-                "without a cache."
+                f"{part.name} depend on the earlier tokens that a token sees, "
+                "but with a cache, attention_mask does not tell what earlier "
+                "tokens see: leave attention_mask out, or do without a cache."
             )
 
 
@@ -888,7 +884,7 @@ def find_output_spec(
             encoding.sampler.compute_output_spec(query)
     results = [keras.KerasTensor(shape, dtype=layer.compute_dtype)]
     if options.get("return_attention_scores"):
-        keys = value.shape[1] if cache is None else cache[0].shape[1]
+        keys = value.shape[1] if cache is None else cache["key"].shape[1]
         shape = (query.shape[0], layer.num_heads, query.shape[1], keys)
         if axes is not None:
             shape = axes.list_weight_sizes(layer.num_heads)

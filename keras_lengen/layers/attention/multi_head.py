@@ -212,7 +212,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         length: Length of the whole sequence in tokens, a number or a tensor
             `()` or `(B,)`, for encodings that depend on it. `None`: the number
             of real keys.
-        cache: Pair of keys and values of a whole sequence, `(B, S, heads,
+        cache: Dict of the keys and values of a whole sequence, `(B, S, heads,
             width)` each, as `make_cache` makes it; or `None`. With a
             `sliding_window`, it has fewer entries, the keys that later tokens
             can see, and needs `use_causal_mask`. The call writes the keys and
@@ -319,9 +319,6 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     causal_only = False
     """Whether the layer works as causal attention only."""
 
-    mixes_keys = False
-    """Whether keys are also computed from the tokens before them."""
-
     unused_options: tuple[str, ...] = ()
     """Names of the options of scores and windows that the layer refuses."""
 
@@ -404,7 +401,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         self.supports_masking = True
         self.assign(locals())
         self.value_width = self.value_dim or self.key_dim
-        self.sinks = self.factor = None
+        self.sinks = self.factor = self.query_scale = self.key_scale = None
         if self.encoding.stage == "embeddings":
             raise ValueError(
                 f"encoding={type(encoding).__name__} is added to the "
@@ -552,20 +549,17 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             slots=(cache, cache_update_index),
             modes=(use_causal_mask, self_attention, return_attention_scores),
         )
+        rule, of_keys = self.make_rule(training), key
         query, key, value = self._project(x, key, value)
         self._add_activity_losses(context, query, key, value)
-        query, key = self._normalize(query, key)
-        # Rotated before they are cached, so that every key is rotated once,
-        # unless the rotation depends on all tokens. An encoding that rotates
-        # has no bias, which would need other keys.
-        query, key = self._rotate(query, key, x, context)
+        query, keys = rule.enter(query, key, value, of_keys, context)
         if cache is not None:
-            key, value, cache = update_cache(
-                cache, key, value, context.index, context.window
+            keys, cache = update_cache(
+                cache, keys, context.index, context.window
             )
-        query, key = self._turn(query, key, context)
+        queries, keys = rule.resolve(query, keys, x, context)
         output, weights = self._attend_to_all(
-            query, key, value, x, context, return_attention_scores, training
+            rule, queries, keys, context, return_attention_scores, training
         )
         output = self._combine(output, x, context)
         return return_results(context, output, weights, cache)

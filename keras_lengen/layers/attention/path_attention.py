@@ -1,15 +1,16 @@
 """Attention along paths of Householder matrices."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
+from keras_lengen.layers.attention.cache import Sizes
 from keras_lengen.layers.attention.chunks import Tensors
-from keras_lengen.layers.attention.computation import repeat_heads
 from keras_lengen.layers.attention.forgetting_attention import ForgetGates
+from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.parts import Call
 from keras_lengen.layers.attention.scores import Products, ScoreRule
@@ -69,8 +70,8 @@ class PaTHAttention(MultiHeadAttention):
     head as a block has keys. If the number of keys is not known when a program
     is traced, all keys are one block, and time grows with `S ** 3`.
 
-    A cache holds each token's map before the convolution, and `u . x + b`,
-    beside the values: `value_dim + key_dim + 1` numbers, and one for a gate.
+    A cache also holds each token's map before the convolution, `u . x + b`,
+    and the gate, if there is one.
     Each call with a cache solves the equations of all its entries, so a step of
     generation takes several times as long as that of `ForgettingAttention`.
 
@@ -83,8 +84,8 @@ class PaTHAttention(MultiHeadAttention):
         scale_gates: bool, whether the sum of the gates is divided by `sqrt(D)`
             like the product, as in the authors' code; needs
             `use_forget_gate`.
-        **kwargs: Further arguments of `MultiHeadAttention`, without a sliding
-            window, which raises an error.
+        **kwargs: Further arguments of `MultiHeadAttention`. With a sliding
+            window, a cache holds all keys.
 
     Call arguments: those of `MultiHeadAttention`.
 
@@ -108,8 +109,12 @@ class PaTHAttention(MultiHeadAttention):
     """
 
     causal_only = True
-    mixes_keys = True
-    unused_options = ("sliding_window", "sink_tokens")
+
+    rank_dense: Any = None
+    direction_dense: Any = None
+    strength_dense: Any = None
+    forget_dense: Any = None
+    convolution: Any = None
 
     use_forget_gate = Boolean()
     scale_gates = Boolean()
@@ -138,11 +143,6 @@ class PaTHAttention(MultiHeadAttention):
                 "scale_gates=True scales the sum of forget gates, but there "
                 "are none: set use_forget_gate=True too."
             )
-
-    @property
-    def cached_widths(self) -> tuple[int, int]:
-        keys, values = super().cached_widths
-        return keys, values + self.key_dim + 1 + self.use_forget_gate
 
     def build(
         self,
@@ -194,46 +194,79 @@ class PaTHAttention(MultiHeadAttention):
         dense.build(shape)
         return dense
 
-    def _project(
-        self, query: Tensor, key: Tensor | None, value: Tensor | None
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        if key is None:
-            return super()._project(query, None, None)
-        features = self.direction_dense(self.rank_dense(key))
-        shape = (*ops.shape(features)[:2], -1, self.key_dim)
-        further = [
-            ops.reshape(features, shape),
-            ops.expand_dims(self.strength_dense(key), -1),
-        ]
+    def make_scores(self, training: bool | None) -> ScoreRule:
+        rule = super().make_scores(training)
+        heads = self.num_key_value_heads or self.num_heads
+        terms = rule.terms
         if self.use_forget_gate:
-            further.append(ops.expand_dims(self.forget_dense(key), -1))
-        query, key, value = super()._project(query, key, value)
-        return query, key, ops.concatenate([value, *further], axis=-1)
-
-    def _repeat(self, keys_and_values: Tensors) -> Tensors:
-        """Also solves the equations of the blocks, once for all queries."""
-        mask, end = keys_and_values["mask"], self.value_width + self.key_dim
-        ends = [self.value_width, end, end + 1]
-        value, features, strengths, gates = ops.split(
-            keys_and_values["value"], ends, axis=-1
+            scale = self.key_dim**-0.5 if self.scale_gates else 1.0
+            terms = (*terms, ForgetGates(self.forget_dense, heads, scale))
+        products = ProductsAlongPaths(
+            *(self.rank_dense, self.direction_dense, self.strength_dense),
+            self.convolution,
+            *(heads, self.key_dim),
         )
-        strengths = 2 * ops.sigmoid(ops.cast(strengths, "float32"))
+        return dataclasses.replace(rule, products=products, terms=terms)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ProductsAlongPaths(Products):
+    """Products of queries, the matrices up to them, and keys.
+
+    Attributes:
+        rank_dense: Layer that maps features to rank 32.
+        direction_dense: Layer that maps these to directions.
+        strength_dense: Layer that computes strengths before their sigmoid.
+        convolution: Variable `(3, heads, D)`.
+        heads: int, number of heads of the keys.
+        width: int, width of the keys.
+    """
+
+    rank_dense: Any
+    direction_dense: Any
+    strength_dense: Any
+    convolution: Any
+    heads: int
+    width: int
+    local: ClassVar[bool] = False
+    mixes: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return "the products of PaTHAttention"
+
+    def cached_sizes(self) -> Sizes:
+        return {
+            "direction": (self.heads, self.width),
+            "strength": (self.heads, 1),
+        }
+
+    def read_keys(self, inputs: Tensor) -> Tensors:
+        features = self.direction_dense(self.rank_dense(inputs))
+        shape = (*ops.shape(features)[:2], self.heads, self.width)
+        return {
+            "direction": ops.reshape(features, shape),
+            "strength": ops.expand_dims(self.strength_dense(inputs), -1),
+        }
+
+    def resolve(
+        self, query: Tensor, keys: Tensors, context: Context
+    ) -> tuple[Tensor, Tensors]:
+        """Solves the equations of the blocks, once for all queries."""
+        keys, mask = dict(keys), context.key_mask
+        strengths = ops.cast(keys.pop("strength"), "float32")
+        strengths = 2 * ops.sigmoid(strengths)
         if mask is not None:
             strengths = ops.where(ops.expand_dims(mask, (2, 3)), strengths, 0.0)
-        solved = solve_blocks(
-            ops.cast(keys_and_values["key"], "float32"),
-            self._find_directions(features, mask, keys_and_values["runs"]),
-            strengths,
-        )
-        further: Tensors = {
-            "solved": tuple(
-                repeat_heads(tensor, self.num_heads) for tensor in solved
-            )
-        }
-        if self.use_forget_gate:
-            further["gate"] = repeat_heads(gates, self.num_heads)[..., 0]
-        repeated = super()._repeat({**keys_and_values, "value": value})
-        return repeated | further
+        features = keys.pop("direction")
+        directions = self._find_directions(features, mask, context.runs)
+        key = ops.cast(keys["key"], "float32")
+        solved = solve_blocks(key, directions, strengths)
+        return query, keys | dict(zip(_SOLVED, solved, strict=True))
+
+    def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:
+        solved = tuple(call.keys[name] for name in _SOLVED)
+        return multiply_along_paths(query, key, solved, call.queries["indices"])
 
     def _find_directions(
         self,
@@ -265,32 +298,9 @@ class PaTHAttention(MultiHeadAttention):
         directions = features * ops.rsqrt(square + 1e-6)
         return directions if moved is None else take_tokens(directions, moved)
 
-    def make_scores(self, training: bool | None) -> ScoreRule:
-        rule = super().make_scores(training)
-        terms = rule.terms
-        if self.use_forget_gate:
-            scale = self.key_dim**-0.5 if self.scale_gates else 1.0
-            terms = (*terms, ForgetGates(scale))
-        return dataclasses.replace(
-            rule, products=ProductsAlongPaths(), terms=terms
-        )
 
-
-@dataclasses.dataclass(frozen=True)
-class ProductsAlongPaths(Products):
-    """Products of queries, the matrices up to them, and keys.
-
-    The keys of a `Call` also have the results of `solve_blocks`, `"solved"`.
-    """
-
-    @property
-    def name(self) -> str:
-        return "products along paths"
-
-    def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:
-        return multiply_along_paths(
-            query, key, call.keys["solved"], call.queries["indices"]
-        )
+_SOLVED = ("directions", "of_vectors", "of_keys")
+"""Names of the results of `solve_blocks`."""
 
 
 def solve_blocks(

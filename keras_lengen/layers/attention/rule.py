@@ -2,6 +2,9 @@
 
 import dataclasses
 
+from keras import ops
+
+from keras_lengen.layers.attention.cache import Sizes
 from keras_lengen.layers.attention.chunks import Tensors
 from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.parts import Part
@@ -15,27 +18,85 @@ class Rule:
     """What a layer computes weights by, in one call.
 
     Attributes:
+        entries: Tuple of parts that change queries and keys first.
         scores: `ScoreRule`.
         weights: `WeightRule`.
     """
 
+    entries: tuple[Part, ...]
     scores: ScoreRule
     weights: WeightRule
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """All parts."""
-        return (*self.scores.parts, self.weights)
+        return (*self.entries, *self.scores.parts, self.weights)
 
-    def prepare(self, inputs: Tensor, context: Context) -> Tensors:
-        """Computes what the parts read of queries; see `Part.prepare`."""
-        prepared: Tensors = {}
+    @property
+    def local(self) -> bool:
+        """Whether keys that no query sees may be left out."""
+        return all(part.local for part in self.parts)
+
+    def cached_sizes(self) -> Sizes:
+        """Finds what a cache holds beside keys and values."""
+        found: Sizes = {}
         for part in self.parts:
-            prepared |= part.prepare(inputs, context)
-        return prepared
+            found |= part.cached_sizes()
+        return found
+
+    def enter(
+        self,
+        query: Tensor,
+        key: Tensor | None,
+        value: Tensor | None,
+        inputs: Tensor | None,
+        context: Context,
+    ) -> tuple[Tensor, Tensors]:
+        """Changes queries and new keys, and reads what parts need of keys.
+
+        Args:
+            query: `(B, T, H, D)`.
+            key: `(B, S, heads, D)`, or `None` if there are no new keys.
+            value: `(B, S, heads, value_dim)`, or `None`.
+            inputs: `(B, S, M)`, from which the keys were computed, or `None`.
+            context: `Context`.
+
+        Returns:
+            The queries, and a dict of the new keys, `(B, S, heads, width)`
+            each, empty if there are none.
+        """
+        for part in self.entries:
+            query, key = part.enter(query, key, context)
+        if inputs is None:
+            return query, {}
+        keys: Tensors = {"key": key, "value": value}
+        for part in self.parts:
+            keys |= part.read_keys(inputs)
+        # As a cache rounds them.
+        dtype = query.dtype
+        return query, {name: ops.cast(keys[name], dtype) for name in keys}
+
+    def resolve(
+        self, query: Tensor, keys: Tensors, inputs: Tensor, context: Context
+    ) -> tuple[Tensors, Tensors]:
+        """Changes queries and all keys, and reads what parts need of queries.
+
+        Args:
+            query: `(B, T, H, D)`.
+            keys: Dict of all keys, `(B, S, heads, width)` each.
+            inputs: `(B, T, M)`, from which the queries were computed.
+            context: `Context`.
+
+        Returns:
+            Dicts of the queries and of the keys.
+        """
+        queries: Tensors = {}
+        for part in self.parts:
+            query, keys = part.resolve(query, keys, context)
+            queries |= part.read_queries(inputs, context)
+        return {"query": query, **queries}, keys
 
     def obstacle(self) -> str | None:
         """Says why the fused kernels cannot compute the rule, if so."""
-        return next(
-            filter(None, (part.obstacle() for part in self.parts)), None
-        )
+        obstacles = (part.obstacle() for part in self.parts)
+        return next(filter(None, obstacles), None)

@@ -131,7 +131,7 @@ class AdaptiveFactor(LearnedFactor):
     def start(heads: int, width: int) -> tuple[Shape, float]:
         return (2, width, heads), 0.0
 
-    def prepare(self, inputs: Tensor, context: Context) -> Tensors:
+    def read_queries(self, inputs: Tensor, context: Context) -> Tensors:
         logs = ops.log(ops.cast(ops.maximum(context.ranks, 0) + 2, "float32"))
         slope, power = ops.unstack(
             ops.einsum(

@@ -91,7 +91,7 @@ def find_whole(
     Args:
         layer: Attention.
         key: `(B, S, M)`.
-        cache: Pair of keys and values, or `None`.
+        cache: Dict of keys and values, or `None`.
         index: Value of `cache_update_index`.
         given: Tuple of a mask and of positions of all keys, or `None`.
 
@@ -102,7 +102,7 @@ def find_whole(
         return key
     layer.check_cache(cache)
     if not layer.keeps_ring:
-        return cache[0]
+        return cache["key"]
     sizes = [
         shape[-1]
         for shape in map(np.shape, keras.tree.flatten(given))
@@ -254,42 +254,36 @@ def place_in_ring(
 
 
 def update_ring(
-    cache: tuple[Tensor, Tensor],
-    key: Tensor,
-    value: Tensor,
-    window: Window,
-) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    cache: Tensors, keys: Tensors, window: Window
+) -> tuple[Tensors, Tensors]:
     """Writes new keys and values to a short cache.
 
     Args:
-        cache: Pair of keys and values `(B, slots, heads, width)`.
-        key: New keys `(B, T, heads, width)`.
-        value: New values `(B, T, heads, width)`.
+        cache: Dict of tensors `(B, slots, heads, width)`.
+        keys: Dict of those of new tokens, `(B, T, heads, width)`.
         window: `Window` of the call.
 
     Returns:
         Keys and values to attend to, and the updated cache.
     """
+    fresh = ops.expand_dims(window.fresh, (-1, -2))
 
     def write(old: Tensor, new: Tensor) -> Tensor:
         if new.shape[1] != 1:
             new = take_tokens(new, window.source)
-        fresh = ops.expand_dims(window.fresh, (-1, -2))
         return ops.where(fresh, new, old)
 
-    new = [
-        ops.cast(features, old.dtype)
-        for features, old in zip((key, value), cache, strict=True)
-    ]
-    updated = tuple(map(write, cache, new))
+    new = {name: ops.cast(keys[name], cache[name].dtype) for name in cache}
+    updated = {name: write(cache[name], new[name]) for name in cache}
     if window.attends == "cache":
-        return *updated, updated
+        return updated, updated
     if window.attends == "new":
-        return key, value, updated
-    key, value = (
-        ops.concatenate(pair, axis=1) for pair in zip(cache, new, strict=True)
-    )
-    return key, value, updated
+        return keys, updated
+    joined = {
+        name: ops.concatenate([cache[name], new[name]], axis=1)
+        for name in cache
+    }
+    return joined, updated
 
 
 def take_tokens(features: Tensor, indices: Tensor) -> Tensor:
@@ -354,7 +348,7 @@ def split_keys(
         if tensors is None:
             near[f"near_{name}"] = first[name] = None
             continue
-        axis = KEY_AXES[name]
+        axis = KEY_AXES.get(name, 1)
 
         def begin(tensor: Tensor, axis: int = axis) -> Tensor:
             front = ops.moveaxis(tensor, axis, 0)[:sink_tokens]
@@ -390,21 +384,22 @@ def join_keys(queries: Tensors, first: Tensors) -> tuple[Tensors, Tensors]:
         Dict of the queries, and dict of the keys and values to attend to.
     """
     queries, joined = dict(queries), {}
-    for name, axis in KEY_AXES.items():
+    for name, tensors in first.items():
         near = queries.pop(f"near_{name}")
         joined[name] = near
         if near is None:
             continue
+        axis = KEY_AXES.get(name, 1)
         joined[name] = keras.tree.map_structure(
             lambda *parts, axis=axis: ops.concatenate(parts, axis=axis),
-            first[name],
+            tensors,
             near,
         )
     return queries, joined
 
 
-KEY_AXES = {"key": 1, "value": 1, "positions": -1, "ranks": -1}
-"""Index of the axis of the keys in each tensor of the keys."""
+KEY_AXES = {"positions": -1, "ranks": -1}
+"""Index of the axis of the keys in their tensors, where it is not 1."""
 
 
 def _split_with_neighbours(

@@ -123,7 +123,7 @@ def list_subjects():
     }
     rows = cover(
         *(list(RULES), ["NoPE", "RoPE", "ALiBi", "SelectiveRoPE"]),
-        *(list(NORMALIZERS), list(FACTORS), list(PARTS)),
+        *(list(WINDOWS), list(NORMALIZERS), list(FACTORS), list(PARTS)),
         keep=is_possible,
     )
     return found | {

@@ -40,7 +40,8 @@ def attend(layer, query=STATES, value=STATES, **options):
 def test_norms_of_half_precision_do_not_overflow():
     layer = build(use_query_key_norm=True, dtype="mixed_float16")
     features = np.array([[[[3e4, -4e4, 0, 0]]]], "float16")
-    found = ops.cast(layer._normalize(features, None)[0], "float32")
+    (norm, *_) = layer.make_entries()
+    found = ops.cast(norm.enter(features, None, None)[0], "float32")
     np.testing.assert_allclose(found, [[[[1.2, -1.6, 0, 0]]]], atol=1e-3)
 
 
@@ -148,8 +149,7 @@ def test_adaptive_factors_need_the_index_of_a_query(symbolic):
 
 
 @refuses(
-    (ForgettingAttention, {"sliding_window": 4}, "no use for sliding_window="),
-    (PaTHAttention, {"sliding_window": 4}, "no use for sliding_window="),
+    (GeometricAttention, {"sliding_window": 4}, "no use for sliding_window="),
     (PaTHAttention, {"encoding": PoPE()}, "no use for encoding=PoPE, whose"),
     (PaTHAttention, {"scale_gates": True}, "set use_forget_gate=True too"),
     (StickBreakingAttention, {"use_sinks": True}, "no use for use_sinks="),

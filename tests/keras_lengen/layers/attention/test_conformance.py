@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import MultiHeadAttention, RandomizedRoPE
+from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.scores import ScoreRule
 from tests.keras_lengen.wrong import Wrong
 
@@ -33,8 +34,12 @@ class Padded(MultiHeadAttention):
 
 @wrong("must give one token at a time, with a cache, what it gives the whole")
 class Decoding(MultiHeadAttention):
-    def _rotate(self, query, key, inputs, context):
-        query, key = super()._rotate(query, key, inputs, context)
+    def make_entries(self):
+        return *super().make_entries(), DoubledQuery()
+
+
+class DoubledQuery(Part):
+    def enter(self, query, key, context):
         return (query if context.index is None else 2 * query), key
 
 

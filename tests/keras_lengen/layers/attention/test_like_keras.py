@@ -220,7 +220,9 @@ def test_a_cache_is_that_of_keras_hub():
     ours.load_keras_weights(theirs)
     found, own = ours(*SELF, cache=ours.make_cache(3, 5), **arguments)
     np.testing.assert_allclose(found, output, atol=1e-5)
-    np.testing.assert_allclose(np.stack(own, axis=1), cache, atol=1e-5)
+    np.testing.assert_allclose(
+        np.stack([*own.values()], axis=1), cache, atol=1e-5
+    )
     # The cache alone, which is not changed.
     query, mask = QUERY[:, :2], mask[1:3]
     output, _ = theirs(query, query, cache=cache, attention_mask=mask)

@@ -29,7 +29,7 @@ def call_with_cache(layer, x, slots=TOKENS, **arguments):
 
 def test_a_cache_for_a_short_sequence_has_no_more_entries():
     layer = make_windowed()
-    assert layer.make_cache(2, 3)[0].shape[1] == 3
+    assert layer.make_cache(2, 3)["key"].shape[1] == 3
     with pytest.raises(ValueError, match="new tokens from cache_update_index"):
         call_with_cache(layer, STATES[:, :2], 3, cache_update_index=2)
 
