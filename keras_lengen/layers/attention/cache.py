@@ -17,7 +17,7 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_index,
 )
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Tensors
 from keras_lengen.layers.attention.windows import (
     Window,
     count_slots,

@@ -1,5 +1,6 @@
 """Attention computed in chunks of queries, which saves memory."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
@@ -7,21 +8,11 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Argument, Integer, Mistake
+from keras_lengen.layers.attention.call import Change
 from keras_lengen.types import Shape, Size, Tensor
 
-Tensors: TypeAlias = dict[str, Any]
-"""Tensors, or pairs of them, by name."""
-
-QUERY_AXES = {
-    "positions": -1,
-    "indices": 0,
-    "mask": 2,
-    "ranks": -1,
-    "near_positions": -1,
-    "near_ranks": -1,
-}
-"""Index of the axis of the queries in their tensors, or of the keys in those of
-the keys near them, where it is not 1."""
+Finder: TypeAlias = Callable[[tuple[list[Tensor], list[Tensor]]], Tensor]
+"""Function that finds a tensor of a chunk among its parts and whole tensors."""
 
 
 class ChunkSize(Argument[int | Literal["auto"] | None]):
@@ -41,16 +32,61 @@ class ChunkSize(Argument[int | Literal["auto"] | None]):
         return '"auto", None or a positive integer'
 
 
-def attend_in_chunks(
-    attend: Callable[[Tensors, Tensors], Tensor],
-    queries: Tensors,
-    keys_and_values: Tensors,
+@dataclasses.dataclass
+class Cuts:
+    """Tensors of which chunks of queries get a part, or the whole.
+
+    The methods return functions that find the tensor of a chunk again, from
+    the lists of the parts and of the whole tensors that the chunk gets.
+
+    Attributes:
+        size: int, at least 1. Number of queries in a chunk.
+        parts: List of tensors with a first axis of chunks.
+        whole: List of tensors that all chunks get.
+    """
+
+    size: int
+    parts: list[Tensor] = dataclasses.field(default_factory=list)
+    whole: list[Tensor] = dataclasses.field(default_factory=list)
+
+    def split(self, tensor: Tensor, axis: int) -> Finder:
+        """Gives each chunk a part of its own."""
+        return self._add(_split(tensor, axis, self.size), axis)
+
+    def split_near(
+        self, tensor: Tensor, axis: int, before: int, after: int
+    ) -> Finder:
+        """Gives each chunk its own part with some entries around it."""
+        tensor = ops.moveaxis(tensor, axis, 0)
+        parts = _split_with_neighbours(tensor, self.size, before, after)
+        return self._add(parts, axis)
+
+    def keep(self, tensor: Tensor, axis: int) -> Finder:
+        """Gives each chunk the whole tensor."""
+        number = len(self.whole)
+        self.whole.append(tensor)
+        return lambda got: got[1][number]
+
+    def keep_first(self, tensor: Tensor, axis: int, count: int) -> Finder:
+        """Gives each chunk the first entries."""
+        front = ops.moveaxis(tensor, axis, 0)[:count]
+        return self.keep(ops.moveaxis(front, 0, axis), axis)
+
+    def _add(self, parts: Tensor, axis: int) -> Finder:
+        number = len(self.parts)
+        self.parts.append(parts)
+        return lambda got: ops.moveaxis(got[0][number], 0, axis)
+
+
+def map_chunks(
+    attend: Callable[[Change], Tensor],
+    cuts: Cuts,
     *,
-    chunk_size: int,
-    shape: tuple[int, int],
-    layer: keras.Layer,
+    tokens: Size,
+    shape: Shape,
+    dtype: str,
+    variables: list[keras.Variable],
     generator: keras.random.SeedGenerator | None = None,
-    near: Tensors | None = None,
 ) -> Tensor:
     """Applies `attend` to one chunk of queries after the other.
 
@@ -59,94 +95,64 @@ def attend_in_chunks(
     one chunk, and grows with the length instead of with its square.
 
     Args:
-        attend: Function `attend(queries, keys_and_values)` of a chunk of the
-            queries and of all keys; it returns a float tensor
-            `(B, chunk_size, H, value_dim)`.
-        queries: Dict of the tensors that have an axis of queries, see
-            `QUERY_AXES`. Each value is a tensor, a pair of tensors, or `None`.
-        keys_and_values: Dict of the tensors that all chunks need, with values
-            of the same kinds.
-        chunk_size: int, at least 1. Number of queries in a chunk.
-        shape: Tuple `(H, value_dim)` of the last axes of the result.
-        layer: Layer whose variables `attend` reads.
+        attend: Function of a function that finds the tensors of a chunk in
+            place of what `cuts` has returned.
+        cuts: `Cuts`.
+        tokens: Number of queries.
+        shape: Shape of the result of a chunk, `(B, size, H, value_dim)`.
+        dtype: dtype of the result.
+        variables: Variables that `attend` reads.
         generator: `SeedGenerator` that `attend` draws from, or `None`.
-        near: Dict of tensors that are split already, with a first axis of
-            chunks. They are passed to `attend` with the queries.
 
     Returns:
-        Float tensor `(B, T, H, value_dim)` of the dtype of the values.
+        Float tensor `(B, T, H, value_dim)`.
     """
-    tokens = ops.shape(queries["indices"])[0]
-    chunks = count_chunks(tokens, chunk_size)
-    near = near or {}
-    absent = {
-        name for name, tensor in (queries | near).items() if tensor is None
-    }
-    absent_keys = {
-        name for name, tensor in keys_and_values.items() if tensor is None
-    }
-    keys_and_values = _drop_absent(keys_and_values)
-    sliced = _map_tensors(
-        lambda name, tensor: _split(
-            tensor, QUERY_AXES.get(name, 1), chunk_size
-        ),
-        _drop_absent(queries),
-    )
-    sliced |= _drop_absent(near)
     variables = [
         variable
-        for variable in layer.variables
+        for variable in variables
         if keras.backend.is_float_dtype(variable.dtype)
     ]
+    parts, chunks = list(cuts.parts), count_chunks(tokens, cuts.size)
     if generator is not None:
         # The random states are drawn outside the chunks, so that a chunk draws
         # the same numbers when the backward pass computes it again.
-        sliced["seed"] = keras.random.randint(
-            (chunks, 2), 0, 2**24, dtype="int32", seed=generator
+        parts.append(
+            keras.random.randint(
+                (chunks, 2), 0, 2**24, dtype="int32", seed=generator
+            )
         )
     # Copies, which are tensors: a TensorFlow variable passed as an argument
     # gets no gradient in eager mode.
     values = [ops.copy(variable) for variable in variables]
-    structure = (sliced, values, keys_and_values)
+    structure = (parts, cuts.whole, values)
     dtypes = [tensor.dtype for tensor in keras.tree.flatten(structure)]
 
     # Everything is an argument, because a tensor that is not an argument would
     # lose its gradient.
     @keras.remat
     def chunk(*tensors: Tensor) -> Tensor:
-        slices, values, rest = keras.tree.pack_sequence_as(
+        parts, whole, values = keras.tree.pack_sequence_as(
             structure, list(map(ops.cast, tensors, dtypes))
         )
         states = list(zip(variables, values, strict=True))
-        slices = dict(slices)
         if generator is not None:
-            seed = ops.cast(slices.pop("seed"), generator.state.dtype)
+            seed = ops.cast(parts[-1], generator.state.dtype)
             states.append((generator.state, seed))
-        slices = _map_tensors(
-            lambda name, tensor: ops.moveaxis(
-                tensor, 0, QUERY_AXES.get(name, 1)
-            ),
-            slices,
-        )
         with keras.StatelessScope(state_mapping=states):
-            return attend(
-                {**slices, **dict.fromkeys(absent)},
-                {**rest, **dict.fromkeys(absent_keys)},
-            )
+            return attend(lambda find, axis: find((parts, whole)))
 
     # Cast outside the chunks, because each chunk would keep its own copy.
-    fixed = [*values, *map(_cast_to_float, keras.tree.flatten(keys_and_values))]
-    batch_size = keys_and_values["value"].shape[0]
+    fixed = [_cast_to_float(tensor) for tensor in (*cuts.whole, *values)]
     outputs = _map_one_by_one(
         lambda *slices: chunk(*map(_cast_to_float, slices), *fixed),
-        keras.tree.flatten(sliced),
-        shape=(batch_size, chunk_size, *shape),
-        dtype=keys_and_values["value"].dtype,
+        parts,
+        shape=shape,
+        dtype=dtype,
     )
-    # (chunks, B, chunk_size, ...) to (B, T, ...).
+    # (chunks, B, size, ...) to (B, T, ...).
     outputs = ops.moveaxis(outputs, 0, 1)
     shape = ops.shape(outputs)
-    outputs = ops.reshape(outputs, (shape[0], chunks * chunk_size, *shape[3:]))
+    outputs = ops.reshape(outputs, (shape[0], chunks * cuts.size, *shape[3:]))
     return outputs[:, :tokens]
 
 
@@ -203,17 +209,31 @@ def _split(tensor: Tensor, axis: int, chunk_size: int) -> Tensor:
     return ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
 
 
-def _map_tensors(
-    function: Callable[[str, Tensor], Tensor], tensors: Tensors
-) -> Tensors:
-    """Applies `function(name, tensor)` to all tensors and pairs of a dict."""
-    return {
-        name: keras.tree.map_structure(
-            lambda tensor, name=name: function(name, tensor), value
-        )
-        for name, value in tensors.items()
-    }
+def _split_with_neighbours(
+    tensor: Tensor, chunk_size: int, before: int, after: int
+) -> Tensor:
+    """Splits the first axis into chunks that overlap.
 
+    Args:
+        tensor: `(T, ...)`.
+        chunk_size: int, size of a chunk without its neighbours.
+        before: int, number of entries before a chunk to add.
+        after: int, number of entries behind it to add.
 
-def _drop_absent(tensors: Tensors) -> Tensors:
-    return {name: value for name, value in tensors.items() if value is not None}
+    Returns:
+        `(chunks, before + chunk_size + after, ...)`, padded with zeros.
+    """
+    tokens, *shape = ops.shape(tensor)
+    chunks = count_chunks(tokens, chunk_size)
+    left, right = -(-before // chunk_size), -(-after // chunk_size)
+    widths = [
+        [left * chunk_size, (chunks + right) * chunk_size - tokens],
+        *([[0, 0]] * len(shape)),
+    ]
+    blocks = ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
+    joined = ops.concatenate(
+        [blocks[start : start + chunks] for start in range(left + 1 + right)],
+        axis=1,
+    )
+    start = left * chunk_size - before
+    return joined[:, start : start + before + chunk_size + after]

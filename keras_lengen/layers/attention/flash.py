@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 from keras import ops
 
+from keras_lengen.layers.attention.visibility import Reach
 from keras_lengen.types import Tensor
 
 if TYPE_CHECKING:
-    from keras_lengen.layers.attention.inputs import Context
+    from keras_lengen.layers.attention.call import Call
     from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-    from keras_lengen.layers.attention.parts import Call
     from keras_lengen.layers.attention.scores import ScoreRule
 
 
@@ -37,17 +37,13 @@ def check_flash(layer: "MultiHeadAttention") -> None:
 
 
 def attend_flash(
-    scores: "ScoreRule",
-    call: "Call",
-    context: "Context",
-    return_weights: bool,
+    scores: "ScoreRule", call: "Call", return_weights: bool
 ) -> Tensor:
     """Computes the attention of all queries by flash attention.
 
     Args:
         scores: `ScoreRule`.
         call: `Call`.
-        context: `Context`.
         return_weights: bool, whether attention weights are wanted.
 
     Returns:
@@ -62,20 +58,17 @@ def attend_flash(
             "flash attention does not return attention scores: leave "
             "flash_attention=True or return_attention_scores=True out."
         )
+    call, visible = call.repeat_heads(), call.visible
     query, key = scores.multiply_query(call), call.keys["key"]
     # Without other masks, the backend makes the causal mask itself.
-    others = (
-        context.attention_mask,
-        context.key_mask,
-        context.window,
-        context.documents,
-    )
-    causal = context.reach.causal and all(each is None for each in others)
+    others = visible.given, visible.padding, visible.documents
+    causal = all(each is None for each in others)
+    causal = causal and visible.reach == Reach(causal=True)
     sizes = query.shape[1], key.shape[1]
     causal = causal and None not in sizes and sizes[0] == sizes[1]
     return ops.dot_product_attention(
         *(query, key, call.keys["value"]),
-        mask=None if causal else call.visible.mask(),
+        mask=None if causal else visible.mask(),
         scale=scores.scale,
         is_causal=causal,
         flash_attention=True,

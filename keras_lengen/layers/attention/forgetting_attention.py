@@ -7,9 +7,8 @@ import keras
 from keras import ops
 
 from keras_lengen.layers.attention.cache import Sizes
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-from keras_lengen.layers.attention.parts import Call
 from keras_lengen.layers.attention.scores import ScoreRule, Term
 from keras_lengen.types import Shape, Tensor
 
@@ -119,12 +118,12 @@ class ForgetGates(Term):
 
     def __call__(self, call: Call) -> Tensor:
         kept = ops.log_sigmoid(ops.cast(call.keys["gate"][..., 0], "float32"))
-        mask = call.keys["mask"]
+        mask = call.visible.padding
         if mask is not None:
             kept = ops.where(ops.expand_dims(mask, -1), kept, 0.0)
         # (B, S, H) to (B, H, S).
         kept = ops.transpose(kept, (0, 2, 1))
-        sums = _sum_between(kept, call.queries["indices"])
+        sums = _sum_between(kept, call.indices)
         return sums if self.scale == 1 else sums * self.scale
 
 

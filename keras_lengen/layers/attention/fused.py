@@ -17,9 +17,9 @@ from keras_lengen.layers.attention.fused_devices import (
 from keras_lengen.types import Tensor
 
 if TYPE_CHECKING:
+    from keras_lengen.layers.attention.call import Call
     from keras_lengen.layers.attention.inputs import Context
     from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-    from keras_lengen.layers.attention.parts import Call
     from keras_lengen.layers.attention.rule import Rule
 
 INTERPRET = False
@@ -29,8 +29,7 @@ INTERPRET = False
 def is_fused(
     layer: "MultiHeadAttention",
     rule: "Rule",
-    query: Tensor,
-    key: Tensor,
+    call: "Call",
     context: "Context",
     return_weights: bool,
 ) -> bool:
@@ -39,8 +38,7 @@ def is_fused(
     Args:
         layer: `MultiHeadAttention`.
         rule: Its `Rule`.
-        query: Rotated queries `(B, T, H, D)`.
-        key: Rotated keys `(B, S, heads, D)`.
+        call: `Call`.
         context: `Context`.
         return_weights: bool, whether attention weights are wanted.
 
@@ -50,7 +48,7 @@ def is_fused(
     """
     if layer.fused is False:
         return False
-    obstacle = find_obstacle(layer, rule, query, key, context, return_weights)
+    obstacle = find_obstacle(layer, rule, call, context, return_weights)
     if layer.fused is True:
         refuse(obstacle)
     return obstacle is None
@@ -68,8 +66,7 @@ def refuse(obstacle: str | None) -> None:
 def find_obstacle(
     layer: "MultiHeadAttention",
     rule: "Rule",
-    query: Tensor,
-    key: Tensor,
+    call: "Call",
     context: "Context",
     return_weights: bool,
 ) -> str | None:
@@ -78,8 +75,7 @@ def find_obstacle(
     Args:
         layer: `MultiHeadAttention`.
         rule: Its `Rule`.
-        query: Rotated queries `(B, T, H, D)`.
-        key: Rotated keys `(B, S, heads, D)`.
+        call: `Call`.
         context: `Context`.
         return_weights: bool, whether attention weights are wanted.
 
@@ -90,7 +86,8 @@ def find_obstacle(
     obstacle = find_backend_obstacle() or rule.obstacle()
     if obstacle is not None:
         return obstacle
-    sizes = (*query.shape, *key.shape)
+    query, visible = call.queries["query"], call.visible
+    sizes = (*query.shape, *call.keys["key"].shape)
     if not all(isinstance(size, int) and size for size in sizes):
         return "sizes are unknown when the model is traced"
     obstacle = find_device_obstacle(query.shape[0], any_kind=INTERPRET)
@@ -100,8 +97,8 @@ def find_obstacle(
     hiding = ", ".join(term.name for term in scores.terms if term.hides)
     for obstacle, present in (
         ("attention weights are to be returned", return_weights),
-        ("there is an attention_mask", context.attention_mask is not None),
-        ("there are segment_ids", context.documents is not None),
+        ("there is an attention_mask", visible.given is not None),
+        ("there are segment_ids", visible.documents is not None),
         ("there is a cache", context.index is not None),
         (
             "a soft cap is multiplied by a function of the number of keys",
@@ -138,8 +135,6 @@ def attend_fused(
     layer: "MultiHeadAttention",
     rule: "Rule",
     call: "Call",
-    context: "Context",
-    training: bool | None,
 ) -> Tensor:
     """Computes the attention of all queries by the fused kernels.
 
@@ -147,46 +142,43 @@ def attend_fused(
         layer: `MultiHeadAttention`.
         rule: Its `Rule`.
         call: `Call`, whose keys and values may have fewer heads.
-        context: `Context`.
-        training: bool or `None`, whether to apply dropout.
 
     Returns:
         Weighted sums of the values `(B, T, H, value_dim)`.
     """
     from keras_lengen.layers.attention.fused_plan import Plan
 
-    heads, window = layer.num_heads, context.window
+    heads, visible = layer.num_heads, call.visible
     query = rule.scores.multiply_query(call)
     key, value = call.keys["key"], call.keys["value"]
-    operands: dict[str, Any] = {"key_mask": context.key_mask}
+    operands: dict[str, Any] = {"key_mask": visible.padding}
     bias, learned = None, False
     if rule.scores.terms:
         bias = functools.partial(
             layer.encoding.bias_of_pair,
-            causal=context.reach.causal and layer.encoding.sampler.keeps_order,
+            causal=visible.reach.causal and layer.encoding.sampler.keeps_order,
         )
         learned = bool(layer.encoding.weights)
         operands |= {
             "parameters": layer.encoding.make_pair_parameters(heads),
-            "query_positions": _as_rows(context.positions),
-            "key_positions": _as_rows(context.key_positions),
+            "query_positions": _as_rows(call.positions),
+            "key_positions": _as_rows(call.key_positions),
         }
         features = layer.encoding.make_pair_features(
-            context.positions, context.key_positions
+            call.positions, call.key_positions
         )
         if features is not None:
             operands["query_features"], operands["key_features"] = features
-    if window is not None and context.key_mask is not None:
+    if visible.reach.window is not None and visible.padding is not None:
         # Otherwise ranks are indices.
         operands |= {
-            "query_ranks": window.ranks,
-            "key_ranks": window.key_ranks,
+            "query_ranks": visible.queries,
+            "key_ranks": visible.keys,
         }
-    dropout = layer.dropout if training else 0.0
-    if dropout:
-        numbers = keras.random.randint(
-            (2,), 0, 2**31 - 1, seed=layer.dropout_layer.seed_generator
-        )
+    dropout = 0.0
+    if rule.dropout is not None:
+        dropout = rule.dropout.rate
+        numbers = keras.random.randint((2,), 0, 2**31 - 1, seed=rule.generator)
         operands["seed"] = ops.pad(ops.cast(numbers, "int32"), [[0, 1]])
     parameters = operands.get("parameters")
     plan = Plan(
@@ -198,7 +190,7 @@ def attend_fused(
         keys=key.shape[1],
         first=key.shape[1] - query.shape[1],
         scale=rule.scores.scale,
-        reach=context.reach,
+        reach=visible.reach,
         soft_cap=rule.scores.soft_cap,
         dropout=dropout,
         bias=bias,

@@ -7,10 +7,9 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-from keras_lengen.layers.attention.parts import Call
 from keras_lengen.layers.attention.scores import Products, ScoreRule
 from keras_lengen.layers.attention.visibility import Visibility
 from keras_lengen.layers.attention.weights import WeightRule
@@ -187,7 +186,7 @@ class Matches(Products):
         directions = ops.expand_dims(ops.transpose(directions, (0, 2, 1)), -1)
         earlier, later = ops.split(directions, 2, axis=1)
         index = ops.arange(ops.shape(products)[-1], dtype="int32")
-        before = index < ops.expand_dims(call.queries["indices"], -1)
+        before = index < ops.expand_dims(call.indices, -1)
         alpha, beta, gamma = (
             ops.cast(weight, "float32")
             for weight in (self.alpha, self.beta, self.gamma)

@@ -36,7 +36,6 @@ from keras_lengen.layers.attention.cache import (
 )
 from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.attention.visibility import (
-    Reach,
     Visibility,
     find_visible,
 )
@@ -79,15 +78,12 @@ class Context:
         new_positions: Positions of the keys that a call computes: of all keys
             if there is no cache, and `None` if it computes none.
         indices: Indices of the queries among the keys, int32 `(T,)`.
-        reach: `Reach`, which keys queries see by their numbers.
-        key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
-        attention_mask: Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
+        visible: `Visibility` of all queries and keys.
         is_self: bool, whether the keys are the queries' own tokens.
         new: bool, whether a call computes keys and values.
         length: Length of the whole sequence for the encoding, or `None`.
         index: Index in the cache of the first new key, or `None`.
         chunk_size: int, number of queries in a chunk; `None`: no chunks.
-        visible: `Visibility` of the queries, or `None` if there are chunks.
         prepared: What the encoding has prepared, or `None`.
         window: `Window`, or `None` without a sliding window.
         axes: `FoldedAxes` if the inputs have more than three axes, or `None`.
@@ -99,39 +95,16 @@ class Context:
     key_positions: Positions
     new_positions: Positions | None
     indices: Tensor
-    reach: Reach
-    key_mask: Tensor | None = None
-    attention_mask: Tensor | None = None
+    visible: Visibility
     is_self: bool = True
     new: bool = True
     length: Tensor | None = None
     index: Size | None = None
     chunk_size: int | None = None
-    visible: Visibility | None = None
     prepared: Any = None
     window: Window | None = None
     axes: FoldedAxes | None = None
     documents: tuple[Documents, Documents] | None = None
-
-    @property
-    def document_ids(self) -> tuple[Tensor, Tensor] | None:
-        """Documents of the queries and of the keys, int32, or `None`."""
-        if self.documents is None:
-            return None
-        return self.documents[0].ids, self.documents[1].ids
-
-    def see(self, keys: Tensor) -> Visibility:
-        """Finds the keys that the queries see, of `(B, S, ...)`."""
-        window = self.window
-        return find_visible(
-            self.reach,
-            self.indices,
-            ops.shape(keys)[1],
-            None if window is None else (window.ranks, window.key_ranks),
-            padding=self.key_mask,
-            given=self.attention_mask,
-            documents=self.document_ids,
-        )
 
     @property
     def ranks(self) -> Tensor:
@@ -141,11 +114,10 @@ class Context:
         """
         if self.documents is not None:
             return self.documents[0].ranks
-        if self.window is not None:
-            return self.window.ranks
-        if self.key_mask is None:
-            return self.indices
-        ranks = rank_real_tokens(self.key_mask)
+        visible = self.visible
+        if visible.reach.window is not None or visible.padding is None:
+            return visible.queries
+        ranks = rank_real_tokens(visible.padding)
         return ops.take(ranks, self.indices, axis=-1)
 
     @property
@@ -154,14 +126,14 @@ class Context:
 
         int32 `(B, S)`, or `None` if each row is one run.
         """
+        given, padding = self.visible.given, self.visible.padding
         if self.documents is not None:
             return self.documents[1].ids
-        if self.attention_mask is None or not self.is_self:
+        if given is None or not self.is_self:
             return None
-        batch_size = ops.shape(self.attention_mask)[0]
-        if self.key_mask is not None:
-            batch_size = ops.shape(self.key_mask)[0]
-        return find_runs(self.attention_mask, batch_size)
+        return find_runs(
+            given, ops.shape(given if padding is None else padding)[0]
+        )
 
 
 def make_context(
@@ -169,7 +141,11 @@ def make_context(
     query: Tensor,
     slots: Tensor,
     *,
+    key_positions: Positions,
     causal: bool = False,
+    key_mask: Tensor | None = None,
+    attention_mask: Tensor | None = None,
+    documents: tuple[Documents, Documents] | None = None,
     **known: Any,
 ) -> Context:
     """Makes the context of attention from inputs that are checked.
@@ -179,69 +155,77 @@ def make_context(
         query: Tensor `(B, T, ...)`; only its shape is read.
         slots: Tensor `(B, S, ...)`, an entry for each key; only its shape is
             read.
+        key_positions: Positions of the whole sequence of keys.
         causal: bool, whether queries attend to no later keys.
-        **known: Attributes of the `Context`, without `reach`, `indices`,
-            `chunk_size`, `visible` and `prepared`, which follow from these.
+        key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        attention_mask: Boolean tensor `(1 or B, 1 or H, T, S)`, or `None`.
+        documents: `Documents` of the queries and of the keys, or `None`.
+        **known: `positions`, `new_positions`, `is_self`, `new`, `length`,
+            `index` and `axes` of the `Context`.
 
     Returns:
         `Context`.
     """
-    encoding = layer.encoding
-    _check_own_tokens(
-        layer,
-        is_self=known.get("is_self", True),
-        causal=causal,
-    )
-    if known.get("documents") is not None:
-        check_packable(encoding, is_self=known.get("is_self", True))
+    encoding, is_self = layer.encoding, known.get("is_self", True)
+    _check_own_tokens(layer, is_self=is_self, causal=causal)
+    if documents is not None:
+        check_packable(encoding, is_self=is_self)
     tokens, keys = ops.shape(query)[1], ops.shape(slots)[1]
-    index = known.get("index")
+    index, positions = known.get("index"), known.pop("positions")
     first = keys - tokens if index is None else index
     indices = first + ops.arange(tokens, dtype="int32")
+    window = ranks = None
     if layer.sliding_window is not None:
-        known |= _place_window(layer, indices, tokens, keys, known)
-    window = known.get("window")
+        window, key_positions, key_mask = _place_window(
+            *(layer, indices, tokens, keys, key_positions, key_mask),
+            documents=documents,
+            index=index,
+            new=known.get("new", True),
+            alike=is_self and attention_mask is None,
+        )
+        ranks = window.ranks, window.key_ranks
     attended = _count_attended(query.shape[1], slots.shape[1], window)
-    context = Context(
-        reach=layer.find_reach(causal),
-        indices=indices,
-        chunk_size=layer.find_chunk_size(
-            query.shape[1],
-            attended,
-            sliced=window is not None and window.sliced,
-        ),
-        **known,
+    chunk_size = layer.find_chunk_size(
+        query.shape[1], attended, sliced=window is not None and window.sliced
+    )
+    visible = find_visible(
+        *(layer.find_reach(causal), indices, keys, ranks),
+        padding=key_mask,
+        given=attention_mask,
+        documents=None
+        if documents is None
+        else (documents[0].ids, documents[1].ids),
     )
     if encoding.counts_tokens:
         positions, key_positions = number_by_index(
-            context.positions,
-            context.key_positions,
-            context.indices,
-            context.key_mask,
-        )
-        context = dataclasses.replace(
-            context, positions=positions, key_positions=key_positions
+            positions, key_positions, indices, key_mask
         )
     spec = AttentionSpec(
         heads=layer.num_heads,
         width=layer.key_dim,
         dtype=layer.compute_dtype,
         batch_size=query.shape[0],
-        length=context.length,
+        length=known.get("length"),
         causal=causal and encoding.sampler.keeps_order,
     )
-    prepared = visible = None
+    prepared = None
     if encoding.stage == "rotation":
-        new = context.new_positions
-        new = context.positions if new is None else new
-        prepared = encoding.prepare(context.positions, new, spec)
-    elif encoding.stage == "bias" and context.chunk_size is None:
-        prepared = encoding.prepare(
-            context.positions, context.key_positions, spec
-        )
-    if context.chunk_size is None:
-        visible = context.see(slots).join()
-    return dataclasses.replace(context, prepared=prepared, visible=visible)
+        new = known["new_positions"]
+        new = positions if new is None else new
+        prepared = encoding.prepare(positions, new, spec)
+    elif encoding.stage == "bias" and chunk_size is None:
+        prepared = encoding.prepare(positions, key_positions, spec)
+    return Context(
+        positions=positions,
+        key_positions=key_positions,
+        indices=indices,
+        visible=visible.join() if chunk_size is None else visible,
+        chunk_size=chunk_size,
+        prepared=prepared,
+        window=window,
+        documents=documents,
+        **known,
+    )
 
 
 def _place_window(
@@ -249,46 +233,49 @@ def _place_window(
     indices: Tensor,
     tokens: Size,
     slots: Size,
-    known: dict[str, Any],
-) -> dict[str, Any]:
-    """Finds what a sliding window changes in a `Context`.
+    key_positions: Positions,
+    key_mask: Tensor | None,
+    *,
+    documents: tuple[Documents, Documents] | None,
+    index: Size | None,
+    new: bool,
+    alike: bool,
+) -> tuple[Window, Positions | None, Tensor | None]:
+    """Finds the tokens of a call with a sliding window.
 
     Args:
         layer: `MultiHeadAttention`.
         indices: Indices of the queries among the keys, int32 `(T,)`.
         tokens: Number of queries.
         slots: Number of keys, or of entries of the cache.
-        known: Attributes of the `Context`.
+        key_positions: Positions of the whole sequence of keys.
+        key_mask: Boolean tensor `(B, S)`, true for real keys, or `None`.
+        documents: `Documents` of the queries and of the keys, or `None`.
+        index: Index in the cache of the first new key, or `None`.
+        new: bool, whether the call computes keys and values.
+        alike: bool, whether all heads see the queries' own tokens only by
+            their numbers.
 
     Returns:
-        Attributes of the `Context`.
+        `Window`, and positions and mask of the keys to attend to.
     """
-    key_mask, index = known.get("key_mask"), known.get("index")
-    documents = known.get("documents")
-    alike = known.get("is_self", True) and known.get("attention_mask") is None
-    sliced = alike and layer.keeps_ring
-    if index is None or not layer.keeps_ring:
-        sliced = sliced and known.get("new", True)
+    keeps_ring = layer.keeps_ring
+    if index is None or not keeps_ring:
         window = place_tokens(
-            indices, slots, key_mask, sliced=sliced, documents=documents
+            *(indices, slots, key_mask),
+            sliced=alike and keeps_ring and new,
+            documents=documents,
         )
-        return {"window": window}
+        return window, key_positions, key_mask
     # Keys are rotated before they are cached.
     encoding = layer.encoding
     reads_positions = encoding.stage == "bias" or encoding.reads_key_positions
-    window, key_positions = place_in_ring(
-        index,
-        tokens,
-        slots,
-        layer.sink_tokens,
-        key_mask,
-        known["key_positions"] if reads_positions else None,
+    window, positions = place_in_ring(
+        *(index, tokens, slots, layer.sink_tokens, key_mask),
+        key_positions if reads_positions else None,
     )
-    return {
-        "window": window._replace(sliced=sliced and window.attends == "new"),
-        "key_positions": key_positions,
-        "key_mask": None,
-    }
+    sliced = alike and window.attends == "new"
+    return window._replace(sliced=sliced), positions, None
 
 
 def _count_attended(tokens: Any, slots: Any, window: Window | None) -> Any:

@@ -557,9 +557,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             keys, cache = update_cache(
                 cache, keys, context.index, context.window
             )
-        queries, keys = rule.resolve(query, keys, x, context)
-        output, weights = self._attend_to_all(
-            rule, queries, keys, context, return_attention_scores, training
+        call = rule.resolve(query, keys, x, context)
+        output, weights = self._attend(
+            rule, call, context, return_attention_scores
         )
         output = self._combine(output, x, context)
         return return_results(context, output, weights, cache)

@@ -1,33 +1,11 @@
-"""What the parts of attention have in common, and what they read."""
+"""What the parts of attention have in common."""
 
-import dataclasses
 from typing import ClassVar
 
 from keras_lengen.layers.attention.cache import Sizes
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Tensors
 from keras_lengen.layers.attention.inputs import Context
-from keras_lengen.layers.attention.visibility import Visibility
 from keras_lengen.types import Tensor
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Call:
-    """What parts read of some queries and of all keys.
-
-    Attributes:
-        queries: Dict of the rotated `"query"` `(B, T, H, D)`, its
-            `"positions"`, its `"indices"` among the keys, int32 `(T,)`, and
-            what parts have read of queries.
-        keys: Dict of the rotated `"key"` and the `"value"` `(B, S, H, width)`,
-            what parts have read of keys, their `"positions"`, a boolean
-            `"mask"` `(B, S)` or `None`, and perhaps what the encoding has
-            `"prepared"`.
-        visible: `Visibility` of the queries and keys.
-    """
-
-    queries: Tensors
-    keys: Tensors
-    visible: Visibility
 
 
 class Part:

@@ -8,15 +8,15 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.cache import Sizes
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.forgetting_attention import ForgetGates
 from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-from keras_lengen.layers.attention.parts import Call
 from keras_lengen.layers.attention.scores import Products, ScoreRule
-from keras_lengen.layers.attention.windows import pack_tokens, take_tokens
+from keras_lengen.layers.attention.windows import take_tokens
 from keras_lengen.layers.documents import convolve_tokens
 from keras_lengen.layers.encodings.gathers import exact_products
+from keras_lengen.layers.real_tokens import order_real_tokens
 from keras_lengen.types import Shape, Tensor
 
 BLOCK = 64
@@ -253,7 +253,7 @@ class ProductsAlongPaths(Products):
         self, query: Tensor, keys: Tensors, context: Context
     ) -> tuple[Tensor, Tensors]:
         """Solves the equations of the blocks, once for all queries."""
-        keys, mask = dict(keys), context.key_mask
+        keys, mask = dict(keys), context.visible.padding
         strengths = ops.cast(keys.pop("strength"), "float32")
         strengths = 2 * ops.sigmoid(strengths)
         if mask is not None:
@@ -266,7 +266,7 @@ class ProductsAlongPaths(Products):
 
     def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:
         solved = tuple(call.keys[name] for name in _SOLVED)
-        return multiply_along_paths(query, key, solved, call.queries["indices"])
+        return multiply_along_paths(query, key, solved, call.indices)
 
     def _find_directions(
         self,
@@ -286,11 +286,11 @@ class ProductsAlongPaths(Products):
         """
         features, moved = ops.cast(features, "float32"), None
         if mask is not None:
-            tensors = {"features": features}
+            order = order_real_tokens(mask)
+            moved = ops.argsort(order, axis=-1)
+            features = take_tokens(features, order)
             if runs is not None:
-                tensors["runs"] = runs
-            packed, moved = pack_tokens(tensors, mask)
-            features, runs = packed["features"], packed.get("runs")
+                runs = take_tokens(runs, order)
         # The last row of the kernel belongs to the token itself.
         kernel = ops.flip(ops.cast(self.convolution, "float32"), axis=0)
         features = ops.silu(convolve_tokens(features, kernel, runs))

@@ -4,9 +4,9 @@ import dataclasses
 from typing import ClassVar
 
 from keras_lengen.layers.attention.cache import Sizes
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.inputs import Context
-from keras_lengen.layers.attention.parts import Call, Part
+from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.scores import Products, Term
 from keras_lengen.layers.encodings.base import PositionalEncoding, pass_on
 from keras_lengen.layers.encodings.bias import BiasEncoding
@@ -79,7 +79,7 @@ class RotationBySteps(Part):
         query, keys["key"] = self.encoding.turn(
             *(query, keys["key"], keys.pop("steps")),
             context.indices,
-            context.key_mask,
+            context.visible.padding,
             context.runs,
         )
         return query, keys
@@ -99,7 +99,7 @@ class EncodedProducts(Products):
     encoding: PositionalEncoding
 
     def __call__(self, query: Tensor, key: Tensor, call: Call) -> Tensor:
-        positions = call.queries["positions"], call.keys["positions"]
+        positions = call.positions, call.key_positions
         return self.encoding.multiply(query, key, *positions)
 
     def obstacle(self) -> str | None:
@@ -135,11 +135,11 @@ class EncodedBias(Term):
         return self.encoding.attention_bias(
             call.queries["query"],
             call.keys["key"],
-            call.queries["positions"],
-            call.keys["positions"],
+            call.positions,
+            call.key_positions,
             causal=call.visible.reach.causal
             and self.encoding.sampler.keeps_order,
-            **pass_on(call.keys.get("prepared")),
+            **pass_on(call.prepared),
         )
 
     def obstacle(self) -> str | None:

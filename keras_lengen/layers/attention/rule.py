@@ -2,14 +2,16 @@
 
 import dataclasses
 
+import keras
 from keras import ops
 
 from keras_lengen.layers.attention.cache import Sizes
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.scores import ScoreRule
 from keras_lengen.layers.attention.weights import WeightRule
+from keras_lengen.layers.drawing import Dropout
 from keras_lengen.types import Tensor
 
 
@@ -21,11 +23,15 @@ class Rule:
         entries: Tuple of parts that change queries and keys first.
         scores: `ScoreRule`.
         weights: `WeightRule`.
+        dropout: Layer that drops weights in this call, or `None`.
+        training: bool, whether the call trains.
     """
 
     entries: tuple[Part, ...]
     scores: ScoreRule
     weights: WeightRule
+    dropout: Dropout | None = None
+    training: bool = False
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -36,6 +42,21 @@ class Rule:
     def local(self) -> bool:
         """Whether keys that no query sees may be left out."""
         return all(part.local for part in self.parts)
+
+    @property
+    def generator(self) -> keras.random.SeedGenerator | None:
+        """Generator of the dropout, or `None`."""
+        return None if self.dropout is None else self.dropout.seed_generator
+
+    def find_variables(self) -> list[keras.Variable]:
+        """Finds the variables that the parts refer to."""
+        found: dict[int, keras.Variable] = {}
+        for part in self.parts:
+            for value in keras.tree.flatten(list(vars(part).values())):
+                held = value.variables if isinstance(value, keras.Layer) else ()
+                held = [value] if isinstance(value, keras.Variable) else held
+                found |= {id(variable): variable for variable in held}
+        return list(found.values())
 
     def cached_sizes(self) -> Sizes:
         """Finds what a cache holds beside keys and values."""
@@ -78,7 +99,7 @@ class Rule:
 
     def resolve(
         self, query: Tensor, keys: Tensors, inputs: Tensor, context: Context
-    ) -> tuple[Tensors, Tensors]:
+    ) -> Call:
         """Changes queries and all keys, and reads what parts need of queries.
 
         Args:
@@ -88,13 +109,22 @@ class Rule:
             context: `Context`.
 
         Returns:
-            Dicts of the queries and of the keys.
+            `Call` of all queries and keys.
         """
         queries: Tensors = {}
         for part in self.parts:
             query, keys = part.resolve(query, keys, context)
             queries |= part.read_queries(inputs, context)
-        return {"query": query, **queries}, keys
+        return Call(
+            {"query": query, **queries},
+            keys,
+            context.positions,
+            context.key_positions,
+            context.indices,
+            context.visible,
+            # Chunks compute it from their positions.
+            context.prepared if context.chunk_size is None else None,
+        )
 
     def obstacle(self) -> str | None:
         """Says why the fused kernels cannot compute the rule, if so."""

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from keras import ops
 
-from keras_lengen.layers.attention.chunks import Tensors
+from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.inputs import Context
-from keras_lengen.layers.attention.parts import Call, Part
+from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.types import Shape, Tensor
 

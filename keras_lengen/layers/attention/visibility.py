@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from keras import ops
 
@@ -90,9 +91,29 @@ class Visibility:
     documents: tuple[Tensor, Tensor] | None = None
     joined: Tensor | None = None
 
-    def join(self) -> "Visibility":
+    def join(self) -> Self:
         """Combines all masks, so that `mask` returns the result."""
         return dataclasses.replace(self, joined=self.mask())
+
+    def map_queries(self, change: Callable[[Tensor, int], Any]) -> Self:
+        """Changes all tensors with an axis of queries."""
+        given, documents = self.given, self.documents
+        return dataclasses.replace(
+            self,
+            queries=change(self.queries, -1),
+            given=None if given is None else change(given, 2),
+            documents=documents and (change(documents[0], 1), documents[1]),
+        )
+
+    def map_keys(self, change: Callable[[Tensor, int], Any]) -> Self:
+        """Changes all tensors with an axis of keys, but `given`."""
+        padding, documents = self.padding, self.documents
+        return dataclasses.replace(
+            self,
+            keys=change(self.keys, -1),
+            padding=None if padding is None else change(padding, 1),
+            documents=documents and (documents[0], change(documents[1], 1)),
+        )
 
     def mask(self) -> Tensor | None:
         """Combines all masks.

@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.inputs import as_size, find_size
-from keras_lengen.layers.attention.chunks import Tensors, count_chunks
+from keras_lengen.layers.attention.call import Tensors
 from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.real_tokens import (
     order_real_tokens,
@@ -231,14 +231,14 @@ def place_in_ring(
         attends="cache",
     )
     if isinstance(tokens, int) and tokens == 1:
-        return window, _take_positions(positions, source)
+        return window, take_positions(positions, source)
     new_ranks = ranks
     if mask is not None:
         real = ops.take(mask, indices, axis=-1)
         new_ranks = ops.where(real, ranks, -1)
     if isinstance(index, int) and index == 0:
         window = window._replace(key_ranks=new_ranks, attends="new")
-        return window, _take_positions(positions, indices)
+        return window, take_positions(positions, indices)
     held = list_slot_ranks(before, slots, sink_tokens)
     keys = [_find_indices(held, order), indices]
     if order is not None:
@@ -249,7 +249,7 @@ def place_in_ring(
             key_ranks=ops.concatenate([held, new_ranks], axis=-1),
             attends="both",
         ),
-        _take_positions(positions, ops.concatenate(keys, axis=-1)),
+        take_positions(positions, ops.concatenate(keys, axis=-1)),
     )
 
 
@@ -297,141 +297,6 @@ def take_tokens(features: Tensor, indices: Tensor) -> Tensor:
     return ops.reshape(taken, (batch_size, -1, *shape))
 
 
-def pack_tokens(tensors: Tensors, mask: Tensor) -> tuple[Tensors, Tensor]:
-    """Moves the real tokens of each example before its padding.
-
-    Args:
-        tensors: Dict of tensors `(B, T, ...)`; the value of `"positions"` may
-            also be `(T,)`, or a pair.
-        mask: Boolean tensor `(B, T)`, true for real tokens.
-
-    Returns:
-        The dict of the moved tensors, and the index that each token has
-        moved to, int32 `(B, T)`.
-    """
-    order = order_real_tokens(mask)
-    moved = {
-        name: _take_positions(tensor, order)
-        if name == "positions"
-        else take_tokens(tensor, order)
-        for name, tensor in tensors.items()
-    }
-    return moved, ops.argsort(order, axis=-1)
-
-
-def split_keys(
-    keys_and_values: Tensors,
-    *,
-    size: int,
-    sink_tokens: int,
-    chunk_size: int,
-    causal: bool,
-) -> tuple[Tensors, Tensors]:
-    """Splits keys and values into the parts that chunks of queries can see.
-
-    Args:
-        keys_and_values: Dict of `"key"` and `"value"` `(B, T, heads, width)`,
-            `"positions"` `(T,)` or `(B, T)`, a pair of these or `None`, and
-            `"ranks"` of the same shapes, which are the tokens' indices, or -1.
-        size: int, number of keys in the window.
-        sink_tokens: int, number of first tokens that all queries see.
-        chunk_size: int, number of queries in a chunk.
-        causal: bool, whether queries see no later keys.
-
-    Returns:
-        Dict of the keys and values near each chunk, with a first axis of
-        chunks, and the dict of the first tokens' keys and values.
-    """
-    near: Tensors = {}
-    first: Tensors = {}
-    for name, tensors in keys_and_values.items():
-        if tensors is None:
-            near[f"near_{name}"] = first[name] = None
-            continue
-        axis = KEY_AXES.get(name, 1)
-
-        def begin(tensor: Tensor, axis: int = axis) -> Tensor:
-            front = ops.moveaxis(tensor, axis, 0)[:sink_tokens]
-            return ops.moveaxis(front, 0, axis)
-
-        def split(tensor: Tensor, axis: int = axis) -> Tensor:
-            return _split_with_neighbours(
-                ops.moveaxis(tensor, axis, 0),
-                chunk_size,
-                size - 1,
-                0 if causal else size - 1,
-            )
-
-        first[name] = keras.tree.map_structure(begin, tensors)
-        if name == "ranks":
-            # Padding has the number 0. The first tokens have a part of their
-            # own.
-            hidden = ops.where(tensors < sink_tokens, -1, tensors)
-            near[f"near_{name}"] = split(hidden + 1) - 1
-        else:
-            near[f"near_{name}"] = keras.tree.map_structure(split, tensors)
-    return near, first
-
-
-def join_keys(queries: Tensors, first: Tensors) -> tuple[Tensors, Tensors]:
-    """Joins the keys near a chunk, found among its queries, and the first.
-
-    Args:
-        queries: Dict of the chunk's tensors.
-        first: Dict of the first tokens' keys and values.
-
-    Returns:
-        Dict of the queries, and dict of the keys and values to attend to.
-    """
-    queries, joined = dict(queries), {}
-    for name, tensors in first.items():
-        near = queries.pop(f"near_{name}")
-        joined[name] = near
-        if near is None:
-            continue
-        axis = KEY_AXES.get(name, 1)
-        joined[name] = keras.tree.map_structure(
-            lambda *parts, axis=axis: ops.concatenate(parts, axis=axis),
-            tensors,
-            near,
-        )
-    return queries, joined
-
-
-KEY_AXES = {"positions": -1, "ranks": -1}
-"""Index of the axis of the keys in their tensors, where it is not 1."""
-
-
-def _split_with_neighbours(
-    tensor: Tensor, chunk_size: int, before: int, after: int
-) -> Tensor:
-    """Splits the first axis into chunks that overlap.
-
-    Args:
-        tensor: `(T, ...)`.
-        chunk_size: int, size of a chunk without its neighbours.
-        before: int, number of entries before a chunk to add.
-        after: int, number of entries behind it to add.
-
-    Returns:
-        `(chunks, before + chunk_size + after, ...)`, padded with zeros.
-    """
-    tokens, *shape = ops.shape(tensor)
-    chunks = count_chunks(tokens, chunk_size)
-    left, right = -(-before // chunk_size), -(-after // chunk_size)
-    widths = [
-        [left * chunk_size, (chunks + right) * chunk_size - tokens],
-        *([[0, 0]] * len(shape)),
-    ]
-    blocks = ops.reshape(ops.pad(tensor, widths), (-1, chunk_size, *shape))
-    joined = ops.concatenate(
-        [blocks[start : start + chunks] for start in range(left + 1 + right)],
-        axis=1,
-    )
-    start = left * chunk_size - before
-    return joined[:, start : start + before + chunk_size + after]
-
-
 def _find_indices(ranks: Tensor, order: Tensor | None) -> Tensor:
     """Returns the indices of tokens from their ranks, 0 for -1."""
     ranks = ops.maximum(ranks, 0)
@@ -440,7 +305,7 @@ def _find_indices(ranks: Tensor, order: Tensor | None) -> Tensor:
     return ops.take_along_axis(order, ranks, axis=-1)
 
 
-def _take_positions(positions: Positions | None, indices: Tensor) -> Any:
+def take_positions(positions: Positions | None, indices: Tensor) -> Any:
     """Takes the positions of tokens by indices `(N,)` or `(B, N)`."""
 
     def take(axis: Tensor) -> Tensor:

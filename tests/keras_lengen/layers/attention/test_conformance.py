@@ -27,9 +27,9 @@ class Foreseeing(MultiHeadAttention):
 
 @wrong("must give a padded sequence what the sequence gives alone")
 class Padded(MultiHeadAttention):
-    def _attend(self, queries, keys_and_values, *, visible=None, **options):
-        keys_and_values = {**keys_and_values, "mask": None}
-        return super()._attend(queries, keys_and_values, **options)
+    def _attend(self, rule, call, *others):
+        call = call.see(padding=None, joined=None)
+        return super()._attend(rule, call, *others)
 
 
 @wrong("must give one token at a time, with a cache, what it gives the whole")

@@ -1,13 +1,11 @@
 """The gradient of sums by a softmax is that of TensorFlow's operations."""
 
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import ALiBi, MultiHeadAttention
-from keras_lengen.layers.attention.computation import Computation
+from keras_lengen.layers.attention import engines
 from keras_lengen.layers.attention.weighted_sums import sum_values
 
 RANDOM = np.random.default_rng(0)
@@ -69,7 +67,7 @@ def test_attention_without_visible_keys(monkeypatch):
         return outputs, tape.gradient(loss, inputs)
 
     found = tf.function(differentiate_once)()
-    monkeypatch.setattr(Computation, "_replaces_gradient", lambda *_: False)
+    monkeypatch.setattr(engines, "is_tensorflow_graph", lambda: False)
     expected = tf.function(differentiate_once)()
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
@@ -85,12 +83,22 @@ def test_attention_without_visible_keys(monkeypatch):
         ({"dtype": "mixed_bfloat16"}, False),
     ],
 )
-def test_where_it_is_used(options, expected):
+def test_where_it_is_used(options, expected, monkeypatch):
+    calls = []
+
+    def record(*tensors):
+        calls.append(tensors)
+        return sum_values(*tensors)
+
+    def is_used(call, keys, training):
+        calls.clear()
+        call(draw(1, 3, 8), draw(1, keys, 8), training=training)
+        return bool(calls)
+
+    monkeypatch.setattr(engines, "sum_values", record)
     layer = MultiHeadAttention(2, 4, **options)
-    layer.build((2, 3, 8), (2, 3, 8))
-    replaces = functools.partial(layer._replaces_gradient, layer.make_weights())
-    assert not replaces(draw(1, 2, 3, 3), True)
-    with tf.Graph().as_default():
-        assert replaces(draw(1, 2, 3, 3), True) == expected
-        assert not replaces(draw(1, 2, 3, 1), True)
-        assert not replaces(draw(1, 2, 3, 3), False)
+    graph = tf.function(layer.__call__)
+    assert not is_used(layer, 3, training=True)
+    assert is_used(graph, 3, training=True) == expected
+    assert not is_used(graph, 1, training=True)
+    assert not is_used(graph, 3, training=False)
