@@ -114,9 +114,8 @@ def make_notebooks():
         script = path.with_suffix(".py").read_text()
         title = re.search(r"^# # (.*)$", script, re.M)[1]
         link = f"[{path.stem}](../../colab/{path.name})"
-        if (ROOT / "docs" / "notebooks" / f"{path.stem}.md").exists():
-            title = f"[{title}](../notebooks/{path.stem}.md)"
-        rows.append((title, link, _badge(place, path)))
+        page = f"[{title}](../notebooks/{path.stem}.md)"
+        rows.append((page, link, _badge(place, path)))
     # Without a place there, there is nothing that Colab could open.
     columns = 3 if place else 2
     header = ("content", "notebook", "")

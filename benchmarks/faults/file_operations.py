@@ -92,7 +92,7 @@ class FileOperations(contextlib.ExitStack):
             (os, "replace", lambda source, target: _get_name(target)),
             (os, "fsync", lambda descriptor: ""),
             (pathlib.Path, "unlink", lambda path, **_: path.name),
-            (pathlib.Path, "mkdir", lambda path, **_: path.name),
+            (pathlib.Path, "mkdir", lambda path, *_, **__: path.name),
         ):
             act = self._watch(name, describe, getattr(owner, name))
             self.enter_context(mock.patch.object(owner, name, act))
@@ -341,6 +341,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=20)
     arguments = parser.parse_args()
+    arguments.path.mkdir(parents=True, exist_ok=True)
     runs = KilledRuns(arguments.path)
     for number in range(arguments.runs):
         deaths = runs.kill(random.Random(arguments.seed + number))
