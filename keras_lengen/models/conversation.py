@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
+from typing import Any, NamedTuple, Unpack, cast
 
 import keras
 import numpy as np
@@ -11,7 +11,7 @@ from keras import ops
 from keras_lengen.checks.arguments import Integer, check_keys
 from keras_lengen.layers.positions.token_positions import NEW
 from keras_lengen.layers.real_tokens import number_real_tokens
-from keras_lengen.models.base import convert_numbers
+from keras_lengen.models.base import Transformer, convert_numbers
 from keras_lengen.models.generation import (
     Run,
     check_arguments,
@@ -27,9 +27,6 @@ from keras_lengen.types import (
     Tensor,
     TensorLike,
 )
-
-if TYPE_CHECKING:
-    from keras_lengen.models.decoder import TransformerDecoder
 
 
 class _Text(NamedTuple):
@@ -104,7 +101,7 @@ class Conversation:
 
     def __init__(
         self,
-        model: "TransformerDecoder",
+        model: Transformer,
         *,
         max_length: int,
         positions: TensorLike | None = None,

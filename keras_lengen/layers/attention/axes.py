@@ -7,17 +7,13 @@ it.
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.inputs import check_rank, find_static_size
 from keras_lengen.types import Shape, Size, Tensor, TensorLike
-
-if TYPE_CHECKING:
-    from keras_lengen.layers.attention.inputs import Context
-    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,7 +176,7 @@ class FoldedAxes:
 
 
 def plan_axes(
-    layer: "MultiHeadAttention",
+    attention_axes: int | Sequence[int] | None,
     query: Tensor,
     value: Tensor,
     key: Tensor | None,
@@ -189,7 +185,7 @@ def plan_axes(
     """Finds out which axes of inputs are folded into the batch.
 
     Args:
-        layer: `MultiHeadAttention`.
+        attention_axes: The argument of `MultiHeadAttention`.
         query: Tensor with any number of axes.
         value: Tensor with any number of axes.
         key: Tensor with any number of axes, or `None`.
@@ -204,7 +200,7 @@ def plan_axes(
     """
     rank = len(query.shape)
     if rank <= 3:
-        find_axes(layer.attention_axes, 3)
+        find_axes(attention_axes, 3)
         return None
     inputs = {"value": value} | ({} if key is None else {"key": key})
     for name, tensor in inputs.items():
@@ -216,7 +212,7 @@ def plan_axes(
                 f"{name} needs inputs with three axes, (B, T, M); got a query "
                 f"of shape {_format(query.shape)}."
             )
-    over = find_axes(layer.attention_axes, rank)
+    over = find_axes(attention_axes, rank)
     others = tuple(axis for axis in range(1, rank - 1) if axis not in over)
     for axis in others:
         size, own = query.shape[axis], value.shape[axis]
@@ -326,7 +322,7 @@ def fold_inputs(
 
 
 def return_results(
-    context: "Context",
+    axes: FoldedAxes | None,
     output: Tensor,
     weights: Tensor | None,
     cache: Any,
@@ -334,7 +330,7 @@ def return_results(
     """Returns what a call of attention returns, with all its axes.
 
     Args:
-        context: `Context`.
+        axes: `FoldedAxes`, or `None`.
         output: `(B, T, ...)`, or folded.
         weights: Attention weights `(B, H, T, S)`, or folded; or `None`.
         cache: The new cache, or `None`.
@@ -342,10 +338,10 @@ def return_results(
     Returns:
         The output, or a tuple of it and of what is not `None`.
     """
-    if context.axes is not None:
-        output = context.axes.unfold(output)
+    if axes is not None:
+        output = axes.unfold(output)
         if weights is not None:
-            weights = context.axes.unfold_weights(weights)
+            weights = axes.unfold_weights(weights)
     results = [each for each in (output, weights, cache) if each is not None]
     return results[0] if len(results) == 1 else tuple(results)
 

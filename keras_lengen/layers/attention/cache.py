@@ -3,6 +3,7 @@
 from typing import Any, TypeAlias
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import Integer, described
@@ -25,7 +26,7 @@ from keras_lengen.layers.attention.windows import (
 )
 from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.types import Positions, Size, Tensor
+from keras_lengen.types import Positions, Size, Tensor, TensorLike
 
 Cache: TypeAlias = dict[str, Tensor]
 """Keys and values by name, each `(B, S, heads, width)`."""
@@ -123,6 +124,73 @@ class CachedKeys(keras.layers.Layer):
                     f'cache must be {wanted}; got "{name}" of shape '
                     f"{tuple(tensor.shape)}."
                 )
+
+
+def check_ring(
+    layer: CachedKeys,
+    causal: bool,
+    index: Size | None,
+    attention_mask: TensorLike | None,
+    return_weights: bool,
+) -> None:
+    """Raises `ValueError` if a call cannot use a cache of latest keys only.
+
+    Args:
+        layer: Attention with a `sliding_window`, called with a cache.
+        causal: Value of `use_causal_mask`.
+        index: Value of `cache_update_index`.
+        attention_mask: Value of `attention_mask`.
+        return_weights: Value of `return_attention_scores`.
+    """
+    for wrong, remedy in (
+        (not causal, "set use_causal_mask"),
+        (index is None, "pass cache_update_index"),
+        (attention_mask is not None, "leave attention_mask out"),
+        (return_weights, "leave return_attention_scores out"),
+    ):
+        if wrong:
+            raise ValueError(
+                f"with sliding_window={layer.sliding_window}, a cache holds "
+                f"only the keys that later tokens can see: {remedy}, or do "
+                "without a cache."
+            )
+
+
+def find_whole(
+    layer: CachedKeys,
+    key: Tensor,
+    cache: Cache | None,
+    index: Size | None,
+    given: tuple[TensorLike | None, ...],
+) -> Tensor | None:
+    """Finds a tensor with an entry for each token of the whole sequence.
+
+    Args:
+        layer: Attention.
+        key: `(B, S, M)`.
+        cache: Dict of keys and values, or `None`.
+        index: Value of `cache_update_index`.
+        given: Tuple of a mask and of positions of all keys, or `None`.
+
+    Returns:
+        Tensor `(B, N, ...)`; `None` if the number of tokens is not known.
+    """
+    if cache is None:
+        return key
+    layer.check_cache(cache)
+    if not layer.keeps_ring:
+        return cache["key"]
+    sizes = [
+        shape[-1]
+        for shape in map(np.shape, keras.tree.flatten(given))
+        if len(shape) > 0
+    ]
+    tokens = sizes[0] if sizes else None
+    if tokens is None and isinstance(index, int):
+        tokens = index + as_size(find_size(key, 1))
+    if tokens is None:
+        return None
+    return ops.zeros((find_size(key, 0), tokens), dtype="bool")
 
 
 def read_cache(

@@ -102,8 +102,12 @@ class Computation(CachedKeys):
         """
         if self.flash_attention:
             return attend_flash(rule.scores, call, return_weights), None
-        if is_fused(self, rule, call, context, return_weights):
-            return attend_fused(self, rule, call), None
+        if is_fused(
+            *(self.fused, rule, call),
+            has_cache=context.index is not None,
+            return_weights=return_weights,
+        ):
+            return attend_fused(rule, call), None
         if return_weights:
             output, weights = attend_at_once(rule, call)
             # Masks may hide all scores of an invalid query, but not these.

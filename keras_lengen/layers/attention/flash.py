@@ -1,28 +1,26 @@
 """Attention by the flash attention of Keras, where a layer demands it."""
 
-from typing import TYPE_CHECKING
-
 from keras import ops
 
+from keras_lengen.layers.attention.call import Call
+from keras_lengen.layers.attention.rule import Rule
+from keras_lengen.layers.attention.scores import ScoreRule
 from keras_lengen.layers.attention.visibility import Reach
 from keras_lengen.types import Tensor
 
-if TYPE_CHECKING:
-    from keras_lengen.layers.attention.call import Call
-    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-    from keras_lengen.layers.attention.scores import ScoreRule
 
+def check_flash(rule: Rule, others: dict[str, bool]) -> None:
+    """Raises `ValueError` if flash attention cannot compute a layer.
 
-def check_flash(layer: "MultiHeadAttention") -> None:
-    """Raises `ValueError` if flash attention cannot compute a layer."""
-    name, rule = type(layer.encoding).__name__, layer.make_rule(training=False)
+    Args:
+        rule: `Rule` of the layer.
+        others: Whether the layer has other parts that it cannot compute, by
+            their names.
+    """
     scores = rule.scores
     for obstacle, present in (
-        ("dropout of attention weights", layer.dropout),
-        (f"the wider keys of {name}", layer.encoding.rotations > 1),
+        *others.items(),
         ("logit_soft_cap", scores.soft_cap is not None),
-        ("learned sinks", layer.use_sinks),
-        ("the kernels of fused=True", layer.fused is True),
         *((factor.name, factor.counts) for factor in scores.factors),
         *((term.name, True) for term in scores.terms),
         *(
@@ -36,9 +34,7 @@ def check_flash(layer: "MultiHeadAttention") -> None:
             )
 
 
-def attend_flash(
-    scores: "ScoreRule", call: "Call", return_weights: bool
-) -> Tensor:
+def attend_flash(scores: ScoreRule, call: Call, return_weights: bool) -> Tensor:
     """Computes the attention of all queries by flash attention.
 
     Args:

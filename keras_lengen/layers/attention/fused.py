@@ -5,51 +5,50 @@ biases, masks and dropout in the fast memory of the chip.
 """
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import keras
 from keras import ops
 
+from keras_lengen.layers.attention.call import Call
 from keras_lengen.layers.attention.fused_devices import (
     attend_on_devices,
     find_device_obstacle,
 )
+from keras_lengen.layers.attention.positional import EncodedBias
+from keras_lengen.layers.attention.rule import Rule
 from keras_lengen.types import Tensor
-
-if TYPE_CHECKING:
-    from keras_lengen.layers.attention.call import Call
-    from keras_lengen.layers.attention.inputs import Context
-    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
-    from keras_lengen.layers.attention.rule import Rule
 
 INTERPRET = False
 """Whether the kernels are computed without a TPU, slowly; for tests."""
 
 
 def is_fused(
-    layer: "MultiHeadAttention",
-    rule: "Rule",
-    call: "Call",
-    context: "Context",
+    wanted: bool | Literal["auto"],
+    rule: Rule,
+    call: Call,
+    *,
+    has_cache: bool,
     return_weights: bool,
 ) -> bool:
     """Decides whether a call of attention uses the fused kernels.
 
     Args:
-        layer: `MultiHeadAttention`.
-        rule: Its `Rule`.
+        wanted: The argument `fused` of `MultiHeadAttention`.
+        rule: `Rule`.
         call: `Call`.
-        context: `Context`.
+        has_cache: bool, whether the call updates a cache.
         return_weights: bool, whether attention weights are wanted.
 
     Raises:
-        ValueError: If the layer requires it, `fused=True`, and it is not
-            possible.
+        ValueError: If they are required, but not possible.
     """
-    if layer.fused is False:
+    if wanted is False:
         return False
-    obstacle = find_obstacle(layer, rule, call, context, return_weights)
-    if layer.fused is True:
+    obstacle = find_obstacle(
+        rule, call, has_cache=has_cache, return_weights=return_weights
+    )
+    if wanted is True:
         refuse(obstacle)
     return obstacle is None
 
@@ -64,19 +63,14 @@ def refuse(obstacle: str | None) -> None:
 
 
 def find_obstacle(
-    layer: "MultiHeadAttention",
-    rule: "Rule",
-    call: "Call",
-    context: "Context",
-    return_weights: bool,
+    rule: Rule, call: Call, *, has_cache: bool, return_weights: bool
 ) -> str | None:
     """Finds out why a call of attention cannot use the fused kernels.
 
     Args:
-        layer: `MultiHeadAttention`.
-        rule: Its `Rule`.
+        rule: `Rule`.
         call: `Call`.
-        context: `Context`.
+        has_cache: bool, whether the call updates a cache.
         return_weights: bool, whether attention weights are wanted.
 
     Returns:
@@ -99,7 +93,7 @@ def find_obstacle(
         ("attention weights are to be returned", return_weights),
         ("there is an attention_mask", visible.given is not None),
         ("there are segment_ids", visible.documents is not None),
-        ("there is a cache", context.index is not None),
+        ("there is a cache", has_cache),
         (
             "a soft cap is multiplied by a function of the number of keys",
             scores.counts and scores.soft_cap is not None,
@@ -111,7 +105,16 @@ def find_obstacle(
     ):
         if present:
             return obstacle
-    return _find_bias_obstacle(layer) if scores.terms else None
+    bias = _find_bias(rule)
+    if bias is None:
+        return None
+    from keras_lengen.layers.attention.fused_plan import MOST_PARAMETERS
+
+    most, name = MOST_PARAMETERS, type(bias).__name__
+    count = bias.make_pair_parameters(query.shape[2]).shape[-1]
+    if count > most:
+        return f"{name} has {count} numbers per head, more than {most}"
+    return None
 
 
 def find_backend_obstacle() -> str | None:
@@ -120,27 +123,19 @@ def find_backend_obstacle() -> str | None:
     return None if backend == "jax" else f"its kernels need JAX, not {backend}"
 
 
-def _find_bias_obstacle(layer: "MultiHeadAttention") -> str | None:
-    from keras_lengen.layers.attention.fused_plan import MOST_PARAMETERS
-
-    encoding, most = layer.encoding, MOST_PARAMETERS
-    count = encoding.make_pair_parameters(layer.num_heads).shape[-1]
-    if count <= most:
-        return None
-    name = type(encoding).__name__
-    return f"{name} has {count} numbers per head, more than {most}"
+def _find_bias(rule: Rule) -> Any:
+    """Finds the encoding whose bias the scores have, if any."""
+    for term in rule.scores.terms:
+        if isinstance(term, EncodedBias):
+            return term.encoding
+    return None
 
 
-def attend_fused(
-    layer: "MultiHeadAttention",
-    rule: "Rule",
-    call: "Call",
-) -> Tensor:
+def attend_fused(rule: Rule, call: Call) -> Tensor:
     """Computes the attention of all queries by the fused kernels.
 
     Args:
-        layer: `MultiHeadAttention`.
-        rule: Its `Rule`.
+        rule: `Rule`.
         call: `Call`, whose keys and values may have fewer heads.
 
     Returns:
@@ -148,23 +143,23 @@ def attend_fused(
     """
     from keras_lengen.layers.attention.fused_plan import Plan
 
-    heads, visible = layer.num_heads, call.visible
+    visible, encoding = call.visible, _find_bias(rule)
     query = rule.scores.multiply_query(call)
     key, value = call.keys["key"], call.keys["value"]
     operands: dict[str, Any] = {"key_mask": visible.padding}
     bias, learned = None, False
-    if rule.scores.terms:
+    if encoding is not None:
         bias = functools.partial(
-            layer.encoding.bias_of_pair,
-            causal=visible.reach.causal and layer.encoding.sampler.keeps_order,
+            encoding.bias_of_pair,
+            causal=visible.reach.causal and encoding.sampler.keeps_order,
         )
-        learned = bool(layer.encoding.weights)
+        learned = bool(encoding.weights)
         operands |= {
-            "parameters": layer.encoding.make_pair_parameters(heads),
+            "parameters": encoding.make_pair_parameters(query.shape[2]),
             "query_positions": _as_rows(call.positions),
             "key_positions": _as_rows(call.key_positions),
         }
-        features = layer.encoding.make_pair_features(
+        features = encoding.make_pair_features(
             call.positions, call.key_positions
         )
         if features is not None:
@@ -182,7 +177,7 @@ def attend_fused(
         operands["seed"] = ops.pad(ops.cast(numbers, "int32"), [[0, 1]])
     parameters = operands.get("parameters")
     plan = Plan(
-        heads=heads,
+        heads=query.shape[2],
         key_heads=key.shape[2],
         width=query.shape[3],
         value_width=value.shape[3],

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import keras
 from keras import ops
@@ -29,9 +29,12 @@ from keras_lengen.layers.attention.axes import (
 )
 from keras_lengen.layers.attention.cache import (
     Cache,
+    CachedKeys,
     check_cached_positions,
+    check_ring,
     find_new_positions,
     find_sequence_length,
+    find_whole,
     read_cache,
 )
 from keras_lengen.layers.attention.token_order import guard_order
@@ -41,8 +44,6 @@ from keras_lengen.layers.attention.visibility import (
 )
 from keras_lengen.layers.attention.windows import (
     Window,
-    check_ring,
-    find_whole,
     place_in_ring,
     place_tokens,
 )
@@ -58,9 +59,6 @@ from keras_lengen.layers.encodings.base import (
 )
 from keras_lengen.layers.real_tokens import rank_real_tokens
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
-
-if TYPE_CHECKING:
-    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
 T = TypeVar("T")
 
@@ -137,7 +135,7 @@ class Context:
 
 
 def make_context(
-    layer: "MultiHeadAttention",
+    layer: CachedKeys,
     query: Tensor,
     slots: Tensor,
     *,
@@ -229,7 +227,7 @@ def make_context(
 
 
 def _place_window(
-    layer: "MultiHeadAttention",
+    layer: CachedKeys,
     indices: Tensor,
     tokens: Size,
     slots: Size,
@@ -288,7 +286,7 @@ def _count_attended(tokens: Any, slots: Any, window: Window | None) -> Any:
 
 
 def read_inputs(
-    layer: "MultiHeadAttention",
+    layer: CachedKeys,
     query: Tensor,
     value: Tensor,
     key: Tensor | None,
@@ -339,7 +337,7 @@ def read_inputs(
         "segment_ids": segments[0],
         "key_segment_ids": segments[1],
     }
-    axes = plan_axes(layer, query, value, key, further)
+    axes = plan_axes(layer.attention_axes, query, value, key, further)
     if axes is not None:
         query, value, key, masks, places = fold_inputs(
             *(axes, query, value, key, masks, places, layer.num_heads)
@@ -443,7 +441,7 @@ def _find_keys(
 
 
 def _check_axes(
-    layer: "MultiHeadAttention",
+    layer: CachedKeys,
     query: Tensor,
     value: Tensor | None = None,
     key: Tensor | None = None,
@@ -482,7 +480,7 @@ def find_width(shape: Shape) -> int:
 
 
 def check_shapes(
-    layer: "MultiHeadAttention", query: Tensor, value: Tensor, key: Tensor
+    layer: CachedKeys, query: Tensor, value: Tensor, key: Tensor
 ) -> None:
     """Checks that query, value and key fit each other and the layer."""
     _check_axes(layer, query, value, key)
@@ -490,7 +488,7 @@ def check_shapes(
 
 
 def _read_features(
-    layer: "MultiHeadAttention",
+    layer: CachedKeys,
     query: Tensor,
     value: Tensor | None = None,
     key: Tensor | None = None,
@@ -521,7 +519,7 @@ def _guard_sizes(guarded: T, query: Tensor, value: Tensor, key: Tensor) -> T:
     return guard_same_size(guarded, 1, key=key, value=value)
 
 
-def _check_causal(layer: "MultiHeadAttention", masked: bool) -> None:
+def _check_causal(layer: CachedKeys, masked: bool) -> None:
     """Raises `ValueError` if what works in causal attention gets no mask."""
     for part, kind in ((layer, "attention"), (layer.encoding, "encoding")):
         if part.causal_only and not masked:
@@ -533,7 +531,7 @@ def _check_causal(layer: "MultiHeadAttention", masked: bool) -> None:
 
 
 def _check_own_tokens(
-    layer: "MultiHeadAttention", *, is_self: bool, causal: bool
+    layer: CachedKeys, *, is_self: bool, causal: bool
 ) -> None:
     """Raises `ValueError` if an encoding or a factor needs self-attention."""
     encoding = layer.encoding
@@ -622,7 +620,7 @@ def _read_documents(
     ), tensors
 
 
-def _check_mixing(layer: "MultiHeadAttention") -> None:
+def _check_mixing(layer: CachedKeys) -> None:
     """Raises `ValueError` if keys in a cache depend on masks of earlier calls.
 
     Args:
@@ -824,7 +822,7 @@ def _is_one_or(size: Size, wanted: Size) -> bool | Tensor:
 
 
 def find_output_spec(
-    layer: "MultiHeadAttention",
+    layer: CachedKeys,
     query: keras.KerasTensor,
     value: keras.KerasTensor,
     key: keras.KerasTensor | None,
@@ -850,7 +848,7 @@ def find_output_spec(
         name: options.get(name)
         for name in ("cache", "length", "segment_ids", "key_segment_ids")
     }
-    axes = plan_axes(layer, query, value, key, further)
+    axes = plan_axes(layer.attention_axes, query, value, key, further)
     shape = layer.compute_output_shape(
         *(query.shape, value.shape, None if key is None else key.shape)
     )

@@ -1,7 +1,7 @@
 """Weights of the attention layer of Keras."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,11 +10,8 @@ from keras import ops
 from keras_lengen.checks.arguments import described
 from keras_lengen.types import Shape
 
-if TYPE_CHECKING:
-    from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 
-
-def load_keras_weights(layer: "MultiHeadAttention", source: Any) -> None:
+def load_keras_weights(layer: keras.layers.Layer, source: Any) -> None:
     """Copies weights; see `MultiHeadAttention.load_keras_weights`."""
     if not isinstance(source, _KINDS):
         raise ValueError(
@@ -44,7 +41,7 @@ def load_keras_weights(layer: "MultiHeadAttention", source: Any) -> None:
 
 
 def remove_axes_of_heads(
-    layer: "MultiHeadAttention", weights: Sequence[Any]
+    layer: keras.layers.Layer, weights: Sequence[Any]
 ) -> list[Any]:
     """Gives weights with the axes of Keras' kernels and biases our axes.
 
@@ -74,7 +71,7 @@ def remove_axes_of_heads(
 _KINDS = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
 
 
-def _list_shapes(layer: "MultiHeadAttention") -> dict[str, dict[str, Shape]]:
+def _list_shapes(layer: keras.layers.Layer) -> dict[str, dict[str, Shape]]:
     """Lists the shapes that kernels and biases have in Keras.
 
     Returns:

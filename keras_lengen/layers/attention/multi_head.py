@@ -434,10 +434,19 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
                 "visible outside of a window, but there is none: set "
                 "sliding_window."
             )
+        rule, name = self.make_rule(None), type(self.encoding).__name__
         if self.flash_attention:
-            check_flash(self)
+            check_flash(
+                rule,
+                {
+                    "dropout of attention weights": self.dropout > 0,
+                    f"the wider keys of {name}": self.encoding.rotations > 1,
+                    "learned sinks": self.use_sinks,
+                    "the kernels of fused=True": self.fused is True,
+                },
+            )
         if self.fused is True:
-            refuse(self.make_rule(training=None).obstacle())
+            refuse(rule.obstacle())
 
     def build(
         self,
@@ -562,7 +571,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             rule, call, context, return_attention_scores
         )
         output = self._combine(output, x, context)
-        return return_results(context, output, weights, cache)
+        return return_results(context.axes, output, weights, cache)
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Sets the values of all weights.

@@ -4,23 +4,19 @@ A window counts tokens by *rank*, the number of real tokens before a token, so
 that padding changes nothing.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 from keras import ops
 
-from keras_lengen.checks.inputs import as_size, find_size
+from keras_lengen.checks.inputs import as_size
 from keras_lengen.layers.attention.call import Tensors
 from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.real_tokens import (
     order_real_tokens,
     rank_real_tokens,
 )
-from keras_lengen.types import Positions, Size, Tensor, TensorLike
-
-if TYPE_CHECKING:
-    from keras_lengen.layers.attention.cache import Cache, CachedKeys
+from keras_lengen.types import Positions, Size, Tensor
 
 
 class Window(NamedTuple):
@@ -47,73 +43,6 @@ class Window(NamedTuple):
     source: Tensor | None = None
     fresh: Tensor | None = None
     attends: str = "new"
-
-
-def check_ring(
-    layer: "CachedKeys",
-    causal: bool,
-    index: Size | None,
-    attention_mask: TensorLike | None,
-    return_weights: bool,
-) -> None:
-    """Raises `ValueError` if a call cannot use a cache of latest keys only.
-
-    Args:
-        layer: Attention with a `sliding_window`, called with a cache.
-        causal: Value of `use_causal_mask`.
-        index: Value of `cache_update_index`.
-        attention_mask: Value of `attention_mask`.
-        return_weights: Value of `return_attention_scores`.
-    """
-    for wrong, remedy in (
-        (not causal, "set use_causal_mask"),
-        (index is None, "pass cache_update_index"),
-        (attention_mask is not None, "leave attention_mask out"),
-        (return_weights, "leave return_attention_scores out"),
-    ):
-        if wrong:
-            raise ValueError(
-                f"with sliding_window={layer.sliding_window}, a cache holds "
-                f"only the keys that later tokens can see: {remedy}, or do "
-                "without a cache."
-            )
-
-
-def find_whole(
-    layer: "CachedKeys",
-    key: Tensor,
-    cache: "Cache | None",
-    index: Size | None,
-    given: tuple[TensorLike | None, ...],
-) -> Tensor | None:
-    """Finds a tensor with an entry for each token of the whole sequence.
-
-    Args:
-        layer: Attention.
-        key: `(B, S, M)`.
-        cache: Dict of keys and values, or `None`.
-        index: Value of `cache_update_index`.
-        given: Tuple of a mask and of positions of all keys, or `None`.
-
-    Returns:
-        Tensor `(B, N, ...)`; `None` if the number of tokens is not known.
-    """
-    if cache is None:
-        return key
-    layer.check_cache(cache)
-    if not layer.keeps_ring:
-        return cache["key"]
-    sizes = [
-        shape[-1]
-        for shape in map(np.shape, keras.tree.flatten(given))
-        if len(shape) > 0
-    ]
-    tokens = sizes[0] if sizes else None
-    if tokens is None and isinstance(index, int):
-        tokens = index + as_size(find_size(key, 1))
-    if tokens is None:
-        return None
-    return ops.zeros((find_size(key, 0), tokens), dtype="bool")
 
 
 def count_slots(window: int, sink_tokens: int, length: Size) -> Size:
