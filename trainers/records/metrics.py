@@ -85,13 +85,18 @@ class Metrics(keras.callbacks.Callback):
                 by_metric = found.setdefault(row["step"], {})
                 by_length = by_metric.setdefault(row["metric"], {})
                 by_length[row["length"]] = row["value"]
-        for step, by_metric in found.items():
-            if self._problem.metrics[0].name not in by_metric:
-                raise ConfigError(
-                    f"{self._path} has no {self._problem.metrics[0].name} of "
-                    f"step {step}: remove the lines of that step, or choose "
-                    "another --workdir."
-                )
+        name = self._problem.metrics[0].name
+        without = [
+            step for step, metrics in found.items() if name not in metrics
+        ]
+        if found and without == [max(found)]:
+            # A killed run began to write it.
+            del found[without.pop()]
+        if without:
+            raise ConfigError(
+                f"{self._path} has no {name} of step {without[0]}: remove the "
+                "lines of that step, or choose another --workdir."
+            )
         return {
             step: summarize(by_metric, self._problem, step)
             for step, by_metric in found.items()

@@ -60,6 +60,8 @@ def test_an_evaluation_is_there_when_all_of_its_lengths_are(tmp_path):
     log = write(tmp_path, {})
     lengths = dict.fromkeys(PROBLEM.lengths, 0.9)
     last = lengths.popitem()
+    log.add_evaluation(2, 0.2, {"accuracy_low": lengths})
+    assert not log.has_evaluation(2)
     log.add_evaluation(2, 0.2, {"accuracy": {**lengths, last[0]: 0.8}})
     assert not log.has_evaluation(2)
     log.add_evaluation(2, 0.2, {"loss": lengths})
@@ -89,7 +91,7 @@ def test_damaged_files_are_named(tmp_path):
     log = write(tmp_path, {2: {4: 0.9}})
     for rows, message in (
         ("2,0,x,3,1\n2,0,x,a,1\n", "is damaged in line 3: remove"),
-        ("2,0,x,5,3\n", "has no accuracy of step 2: remove the lines"),
+        ("2,0,x,5,3\n4,0,accuracy,5,3\n", "has no accuracy of step 2: remove"),
     ):
         (tmp_path / "metrics.csv").write_text(f"{','.join(COLUMNS)}\n{rows}")
         with pytest.raises(ConfigError, match=message):
