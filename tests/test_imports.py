@@ -1,6 +1,7 @@
 """Imports go one way."""
 
 import ast
+import graphlib
 
 import pytest
 
@@ -66,6 +67,21 @@ def assert_never_imports(path, forbidden):
 )
 def test_imports_go_one_way(path, forbidden):
     assert_never_imports(ROOT / path, forbidden)
+
+
+@pytest.mark.parametrize("package", ["keras_lengen", "datasets", "trainers"])
+def test_no_files_import_each_other_in_a_circle(package):
+    files = {}
+    for path in (ROOT / package).rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        files[".".join(parts).removesuffix(".__init__")] = path
+    graph = {
+        name: {module for module, _ in find_imports(path)}
+        & (files.keys() - {name})
+        for name, path in files.items()
+    }
+    # Raises an error that lists a circle.
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def begin():
 def _check_flags():
     """Ends the program for a wrong flag, before the backend is imported."""
     # Imports nothing but Python and absl.
-    from trainers import errors
+    from trainers.errors import ConfigError, fail
     from trainers.options import declared, parsing
 
     if parsing.find_request(sys.argv) is not None:
@@ -47,8 +47,8 @@ def _check_flags():
     if found:
         try:
             declared.check(found[1], sys.argv)
-        except errors.ConfigError as error:
-            errors.fail(error, 2)
+        except ConfigError as error:
+            fail(error, 2)
 
 
 def _is_program():

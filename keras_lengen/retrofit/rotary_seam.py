@@ -8,6 +8,16 @@ import keras
 from keras import ops
 
 from keras_lengen.layers.attention.cache import find_new_positions
+from keras_lengen.layers.attention.call import Call
+from keras_lengen.layers.attention.engines import attend_at_once
+from keras_lengen.layers.attention.positional import (
+    EncodedBias,
+    EncodedProducts,
+)
+from keras_lengen.layers.attention.rule import Rule
+from keras_lengen.layers.attention.scores import ScoreRule, Term
+from keras_lengen.layers.attention.visibility import Reach, Visibility
+from keras_lengen.layers.attention.weights import Softmax
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     PositionalEncoding,
@@ -19,9 +29,6 @@ from keras_lengen.retrofit.changes import Changes
 from keras_lengen.retrofit.families import RotaryFamily, find_scale
 from keras_lengen.retrofit.shared_positions import Pass, SharedPositions
 from keras_lengen.types import Positions, Size, Tensor
-
-_MASKED = -1e30
-"""Score of a masked key: far below all others, and finite."""
 
 # The index of the first new token, while an attention layer is called.
 _index: contextvars.ContextVar[Size] = contextvars.ContextVar(
@@ -237,57 +244,45 @@ class AttentionSeam:
         kwargs: dict[str, Any],
     ) -> Tensor:
         """Computes attention whose scores are not those of the layer."""
-        groups = query.shape[2] // key.shape[2]
-        if groups > 1:
-            key, value = (ops.repeat(each, groups, 2) for each in (key, value))
-        bias = self._find_bias(query, key, new, current)
-        turned = self._rotate_any(query, key, new, current)
-        scores = self.encoding.multiply(
-            *(ops.cast(each, "float32") for each in turned),
-            new,
-            current.positions,
-        )
-        scores = scores * find_scale(self.attention)
-        cap = getattr(self.attention, "logit_soft_cap", None)
-        if cap is not None:
-            scores = cap * ops.tanh(scores / cap)
-        if bias is not None:
-            scores = scores + bias
-        mask = self._find_mask(mask)
+        encoding, mask = self.encoding, self._find_mask(mask)
+        causal = mask is not None and self.shared.sampler.keeps_order
+        indices = ops.arange(ops.shape(key)[1], dtype="int32")
+        new_indices = indices
+        if query.shape[1] is None or query.shape[1] != key.shape[1]:
+            new_indices = find_new_positions(indices, _index.get(), query)
+        terms: tuple[Term, ...] = ()
+        prepared = None
+        if encoding.stage == "rotation":
+            query, key = self._rotate(query, key, new, current)
+        else:
+            terms = (EncodedBias(encoding),)
+            if encoding.counts_tokens:
+                new, current = new_indices, Pass(indices)
+            prepared = self._prepare(query, new, current, causal=causal)
+        shown = None
         if mask is not None:
             shown = ops.cast(ops.expand_dims(mask, 1), "bool")
-            scores = ops.where(shown, scores, _MASKED)
-        weights = ops.softmax(scores, axis=-1)
+        dropout = None
         if self.family.weight_dropout is not None:
             dropout = getattr(self.attention, self.family.weight_dropout)
-            weights = dropout(weights, training=kwargs.get("training"))
-        return ops.einsum(
-            "bhts,bshd->bthd", ops.cast(weights, value.dtype), value
+        scores = ScoreRule(
+            EncodedProducts(encoding),
+            find_scale(self.attention),
+            soft_cap=getattr(self.attention, "logit_soft_cap", None),
+            terms=terms,
         )
-
-    def _rotate_any(
-        self, query: Tensor, key: Tensor, new: Positions, current: Pass
-    ) -> tuple[Tensor, Tensor]:
-        if self.encoding.stage != "rotation":
-            return query, key
-        return self._rotate(query, key, new, current)
-
-    def _find_bias(
-        self, query: Tensor, key: Tensor, new: Positions, current: Pass
-    ) -> Tensor | None:
-        """Computes the bias, or `None` if the encoding has none."""
-        encoding, positions = self.encoding, current.positions
-        if encoding.stage != "bias":
-            return None
-        if encoding.counts_tokens:
-            positions = ops.arange(ops.shape(key)[1], dtype="int32")
-            new = find_new_positions(positions, _index.get(), query)
-            current = Pass(positions)
-        causal = self.shared.sampler.keeps_order
-        prepared = self._prepare(query, new, current, causal=causal)
-        return encoding.attention_bias(
-            query, key, new, positions, causal=causal, **pass_on(prepared)
+        call = Call(
+            {"query": query},
+            {"key": key, "value": value},
+            new,
+            current.positions,
+            new_indices,
+            # The mask of the model is all that hides keys.
+            Visibility(Reach(causal), new_indices, indices, joined=shown),
+            prepared,
         )
+        rule = Rule((), scores, Softmax(), dropout, kwargs.get("training"))
+        return attend_at_once(rule, call)[0]
 
     def _find_mask(self, mask: Tensor | None) -> Tensor | None:
         """Adds the sliding window, which some layers apply to the scores."""

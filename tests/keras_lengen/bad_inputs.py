@@ -229,10 +229,9 @@ def kind_of(argument):
     return next(found, "other")
 
 
-HOWS = {
-    "tensorflow": ("eager", "graph", "XLA"),
-    "jax": ("eager", "jit"),
-}.get(keras.backend.backend(), ("eager",))
+HOWS = {"tensorflow": ("eager", "graph", "XLA"), "jax": ("eager", "jit")}.get(
+    keras.backend.backend(), ("eager",)
+)
 """How functions are called on the backend of this process."""
 
 SILENT = [how for how in HOWS if how in ("XLA", "jit")]

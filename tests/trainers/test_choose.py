@@ -76,17 +76,11 @@ def test_candidates_follow_the_kind_of_model(model):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (
-            {"candidates": "RoPE"},
-            "at least two different encodings; got",
-        ),
+        ({"candidates": "RoPE"}, "at least two different encodings; got"),
         ({"candidates": "RoPE,a+b+c"}, "takes encodings separated by commas"),
         ({"most_seeds": 1}, "--most_seeds=1 is below --seeds=2"),
         ({"candidates": "RoPE,Rope"}, "--encoding cannot be 'Rope'. Did you"),
-        (
-            {"candidates": "RoPE,ALiBi", "steps": 0},
-            "--steps must be at",
-        ),
+        ({"candidates": "RoPE,ALiBi", "steps": 0}, "--steps must be at"),
     ],
 )
 def test_flags_that_cannot_work(tmp_path, flags, message):

@@ -136,7 +136,7 @@ class Computation(CachedKeys):
             self.make_scores(training),
             self.make_weights(),
             self.dropout_layer if drops else None,
-            bool(training),
+            training,
         )
 
     def make_entries(self) -> tuple[Part, ...]:

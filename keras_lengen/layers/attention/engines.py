@@ -44,7 +44,7 @@ def attend_at_once(rule: Rule, call: Call) -> tuple[Tensor, Tensor]:
         return sum_values(shown, weights, value), weights
     dropped = weights
     if rule.dropout is not None:
-        dropped = rule.dropout(weights, training=True)
+        dropped = rule.dropout(weights, training=rule.training)
     dropped = ops.cast(dropped, value.dtype)
     return ops.einsum("bhts,bshd->bthd", dropped, value), weights
 

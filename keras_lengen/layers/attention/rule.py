@@ -11,7 +11,6 @@ from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.scores import ScoreRule
 from keras_lengen.layers.attention.weights import WeightRule
-from keras_lengen.layers.drawing import Dropout
 from keras_lengen.types import Tensor
 
 
@@ -23,15 +22,15 @@ class Rule:
         entries: Tuple of parts that change queries and keys first.
         scores: `ScoreRule`.
         weights: `WeightRule`.
-        dropout: Layer that drops weights in this call, or `None`.
-        training: bool, whether the call trains.
+        dropout: Layer that drops weights, or `None`.
+        training: bool or `None`, whether the call trains.
     """
 
     entries: tuple[Part, ...]
     scores: ScoreRule
     weights: WeightRule
-    dropout: Dropout | None = None
-    training: bool = False
+    dropout: keras.layers.Dropout | None = None
+    training: bool | None = False
 
     @property
     def parts(self) -> tuple[Part, ...]:

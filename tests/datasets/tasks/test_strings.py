@@ -182,8 +182,7 @@ ROWS = {
         floor_rules=unequal_ends_if_balanced,
     ),
     "cycle_navigation": row.Row(
-        published=(3, 5, row.REGULAR, 0.2),
-        oracle=walk,
+        published=(3, 5, row.REGULAR, 0.2), oracle=walk
     ),
     "bucket_sort": row.Row(
         published=(5, 5, row.CONTEXT_SENSITIVE, 0.2),

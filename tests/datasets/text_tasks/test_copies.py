@@ -27,17 +27,14 @@ def reverse(prompt):
 
 ROWS = {
     "copy": Row(
-        golden=((7, 1), "Copy: w7 w1 [SEP] ", "w7 w1"),
-        solver=copy,
-        wrong=("",),
+        golden=((7, 1), "Copy: w7 w1 [SEP] ", "w7 w1"), solver=copy, wrong=("",)
     ),
     "copy_twice": Row(
         golden=((7, 1), "Copy: w7 w1 [SEP] ", "w7 w1 [NEXT] w7 w1"),
         solver=lambda prompt: f"{copy(prompt)} [NEXT] {copy(prompt)}",
     ),
     "copy_repeated": Row(
-        golden=((7, 7), "Copy: w7 w7 [SEP] ", "w7 w7"),
-        solver=copy,
+        golden=((7, 7), "Copy: w7 w7 [SEP] ", "w7 w7"), solver=copy
     ),
     "copy_repeated_twice": Row(
         golden=((7, 7), "Copy: w7 w7 [SEP] ", "w7 w7 w7 w7"),
@@ -48,8 +45,7 @@ ROWS = {
         solver=replace,
     ),
     "reverse": Row(
-        golden=((7, 1), "Reverse: w7 w1 [SEP] ", "w1 w7"),
-        solver=reverse,
+        golden=((7, 1), "Reverse: w7 w1 [SEP] ", "w1 w7"), solver=reverse
     ),
     "reverse_twice": Row(
         golden=((7, 1), "Reverse: w7 w1 [SEP] ", "w1 w7 [NEXT] w1 w7"),

@@ -26,8 +26,7 @@ def act(prompt):
 
 ROWS = {
     "scan": Row(
-        golden=(("walk", "Walk"), "Solve: walk[SEP] ", "Walk"),
-        solver=act,
+        golden=(("walk", "Walk"), "Solve: walk[SEP] ", "Walk"), solver=act
     )
 }
 

@@ -3,12 +3,7 @@ import functools
 import numpy as np
 import pytest
 
-from keras_lengen.layers import (
-    LearnedEncoding,
-    RelativeEncoding,
-    RoPE,
-    T5Bias,
-)
+from keras_lengen.layers import LearnedEncoding, RelativeEncoding, RoPE, T5Bias
 from keras_lengen.models import (
     EncoderDecoder,
     TransformerDecoder,
@@ -62,10 +57,7 @@ PARAMETERS = [
         {"vocabulary_size": 3, "output_size": 2, "encoding": encoding},
         count,
     )
-    for encoding, count in (
-        (RoPE(), 248_962),
-        (RelativeEncoding(), 270_082),
-    )
+    for encoding, count in ((RoPE(), 248_962), (RelativeEncoding(), 270_082))
 ] + [
     # Blocks, embeddings and head.
     ("enwik8", {}, 6_309_888 + 65_536 + 65_792),

@@ -13,27 +13,11 @@ def make(scores, reach=40):
 @pytest.mark.parametrize(
     ("scores", "reach", "advice"),
     [
-        (
-            {"a": (0.9, 0.91), "b": (0.5, 0.5)},
-            40,
-            "a: score 0.905 with 2",
-        ),
-        (
-            {"a": (0.9, 0.8), "b": (0.85, 0.86)},
-            40,
-            "b or a; no difference",
-        ),
+        ({"a": (0.9, 0.91), "b": (0.5, 0.5)}, 40, "a: score 0.905 with 2"),
+        ({"a": (0.9, 0.8), "b": (0.85, 0.86)}, 40, "b or a; no difference"),
         ({"a": (0.9,), "b": (0.5,)}, 40, "a or b; no difference seen with"),
-        (
-            {"a": (0.9, 0.9), "b": (0.5, 0.5)},
-            20,
-            "No advice: no candidate",
-        ),
-        (
-            {"a": (0.9, 0.9), "b": (0.5, 0.5)},
-            None,
-            "a: score 0.900 with 2",
-        ),
+        ({"a": (0.9, 0.9), "b": (0.5, 0.5)}, 20, "No advice: no candidate"),
+        ({"a": (0.9, 0.9), "b": (0.5, 0.5)}, None, "a: score 0.900 with 2"),
     ],
 )
 def test_advice_says_how_certain_it_is(scores, reach, advice):

@@ -90,10 +90,7 @@ def differentiate(layer, states, positions, mask=None, **options):
     with tf.GradientTape() as tape:
         tape.watch(states)
         output = layer(
-            *(states, states),
-            positions=positions,
-            value_mask=mask,
-            **options,
+            *(states, states), positions=positions, value_mask=mask, **options
         )
         if mask is not None:
             output = tf.boolean_mask(output, mask)

@@ -43,7 +43,11 @@ def test_windows_of_all_sizes(window, sinks, chunk_size, causal):
     assert_chunks_change_nothing(layer, chunk_size, use_causal_mask=causal)
 
 
-def record_shapes(monkeypatch):
+AUTO = [("auto", 10, 10), ("auto", 11, 4), ("auto", 13, 3)]
+
+
+@pytest.fixture
+def shapes(monkeypatch):
     """A set that fills with the shapes of scores computed together."""
     shapes, compute = set(), ScoreRule.__call__
 
@@ -57,20 +61,12 @@ def record_shapes(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("chunk_size", "tokens", "expected"),
-    [
-        (13, 13, 13),
-        (5, 13, 5),
-        ("auto", 10, 10),
-        ("auto", 11, 4),
-        ("auto", 13, 3),
-    ],
+    ("chunk_size", "tokens", "expected"), [(13, 13, 13), (5, 13, 5), *AUTO]
 )
-def test_the_size_of_chunks(chunk_size, tokens, expected, monkeypatch):
+def test_the_size_of_chunks(shapes, chunk_size, tokens, expected, monkeypatch):
     monkeypatch.setattr(computation, "DIRECT_PAIRS", 100)
     monkeypatch.setattr(computation, "CHUNK_PAIRS", 44)
     layer = MultiHeadAttention(2, 8, chunk_size=chunk_size)
-    shapes = record_shapes(monkeypatch)
     inputs = ops.convert_to_tensor(STATES[:, :tokens])
     layer(inputs, inputs)
     assert shapes == {(expected, tokens)}
@@ -79,20 +75,18 @@ def test_the_size_of_chunks(chunk_size, tokens, expected, monkeypatch):
     assert shapes == {(tokens, tokens)}
 
 
-def test_automatic_chunks_need_a_known_length(monkeypatch):
+def test_automatic_chunks_need_a_known_length(shapes, monkeypatch):
     monkeypatch.setattr(computation, "DIRECT_PAIRS", 1)
     layer = MultiHeadAttention(2, 8)
-    shapes = record_shapes(monkeypatch)
     signature = [tf.TensorSpec((2, None, WIDTH))]
     tf.function(lambda x: layer(x, x), signature)(STATES)
     assert shapes == {(None, None)}
 
 
-def test_chunks_of_a_window_do_not_read_all_keys(monkeypatch):
+def test_chunks_of_a_window_do_not_read_all_keys(shapes):
     layer = MultiHeadAttention(
         2, 4, sliding_window=5, sink_tokens=1, chunk_size=8
     )
-    shapes = record_shapes(monkeypatch)
     x = np.ones((1, 64, 8), "float32")
     layer(x, x, use_causal_mask=True)
     assert shapes == {(8, 1 + 4 + 8)}

@@ -39,14 +39,8 @@ def test_a_cache_for_a_short_sequence_has_no_more_entries():
     [
         ({"use_causal_mask": False}, "set use_causal_mask"),
         ({"cache_update_index": None}, "pass cache_update_index"),
-        (
-            {"attention_mask": np.ones((1, 6), bool)},
-            "leave attention_mask out",
-        ),
-        (
-            {"return_attention_scores": True},
-            "leave return_attention_scores out",
-        ),
+        ({"attention_mask": np.ones((1, 6), bool)}, "leave attention_mask"),
+        ({"return_attention_scores": True}, "leave return_attention_scores"),
     ],
 )
 def test_what_a_short_cache_cannot_do(arguments, message):

@@ -107,10 +107,7 @@ def test_half_of_the_heads_are_biased(cls, causal):
     (lambda: axial(ALiBi(), CoPE()), "column=CoPE needs positions"),
     (lambda: axial(RoPE(), XPos()), "column=XPos needs positions"),
     (lambda: axial(RoPE(), SelectiveRoPE()), "no use for rows"),
-    (
-        lambda: axial(ALiBi(), ALiBi())(QUERY[:, :, :3]),
-        "cannot share 3 heads",
-    ),
+    (lambda: axial(ALiBi(), ALiBi())(QUERY[:, :, :3]), "cannot share 3 heads"),
     (
         lambda: AxialEncoding(row=RoPE(), column=RoPE())(QUERY),
         "sampler=GridPositions",

@@ -8,19 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from keras_lengen.layers import (
-    Llama3RoPE,
-    LongRoPE,
-    NTKRoPE,
-    RoPE,
-    YaRN,
-)
+from keras_lengen.layers import Llama3RoPE, LongRoPE, NTKRoPE, RoPE, YaRN
 from tests.covering import cover
 from tests.keras_lengen.layers.encodings.table import random_inputs
-from tests.keras_lengen.layers.encodings.turns import (
-    measure_rates,
-    rotated,
-)
+from tests.keras_lengen.layers.encodings.turns import measure_rates, rotated
 from tests.refusals import refuses
 
 QUERY, KEY = random_inputs("rotation")
@@ -132,10 +123,7 @@ def test_fractions_give_the_number_that_they_were_computed_from():
                 length,
                 plain_rates(8, 10000 * scale ** (8 / 6)),
             )
-            for factor, length, scale in (
-                (2.0, 24, 2 * 3 - 1),
-                (2.0, 4, 1),
-            )
+            for factor, length, scale in ((2.0, 24, 2 * 3 - 1), (2.0, 4, 1))
         ),
         (
             Llama3RoPE(

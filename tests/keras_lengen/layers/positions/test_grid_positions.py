@@ -37,8 +37,7 @@ def test_each_axis_has_a_sampler_of_its_own():
 def test_rows_of_the_true_length_are_drawn():
     """Two rows of two, four or six tokens, as for sequences that end there."""
     sampler = GridPositions(
-        width=2,
-        row=RandomizedPositions(max_position=30, evaluation="even"),
+        width=2, row=RandomizedPositions(max_position=30, evaluation="even")
     )
     lengths = np.array([3, 6], "int32")
     rows, _ = sampler(TOKENS[:, :6], lengths=lengths, training=False)
