@@ -62,7 +62,11 @@ class ForgettingAttention(MultiHeadAttention):
     """
 
     causal_only = True
-    forget_dense: Any = None
+
+    def __init__(self, num_heads: int, key_dim: int, **kwargs: Any) -> None:
+        # First, because the base asks for the parts.
+        self.forget_dense: Any = None
+        super().__init__(num_heads, key_dim, **kwargs)
 
     def build(
         self,

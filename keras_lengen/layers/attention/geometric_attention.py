@@ -77,13 +77,6 @@ class GeometricAttention(MultiHeadAttention):
 
     normalize = Boolean()
 
-    # Before the layer is built.
-    alpha: Any = None
-    beta: Any = None
-    gamma: Any = None
-    content_bias: Any = None
-    direction_dense: Any = None
-
     def __init__(
         self,
         num_heads: int,
@@ -92,8 +85,10 @@ class GeometricAttention(MultiHeadAttention):
         normalize: bool = True,
         **kwargs: Any,
     ) -> None:
-        # First, because the base checks what the weights allow.
+        # First, because the base asks for the parts.
         self.normalize = normalize
+        self.alpha = self.beta = self.gamma = self.content_bias = None
+        self.direction_dense: Any = None
         super().__init__(num_heads, key_dim, **kwargs)
         if self.encoding.stage is not None:
             raise ValueError(

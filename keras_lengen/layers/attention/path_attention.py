@@ -110,12 +110,6 @@ class PaTHAttention(MultiHeadAttention):
 
     causal_only = True
 
-    rank_dense: Any = None
-    direction_dense: Any = None
-    strength_dense: Any = None
-    forget_dense: Any = None
-    convolution: Any = None
-
     use_forget_gate = Boolean()
     scale_gates = Boolean()
 
@@ -128,7 +122,9 @@ class PaTHAttention(MultiHeadAttention):
         scale_gates: bool = False,
         **kwargs: Any,
     ) -> None:
-        # First, because the base checks what kernels can compute.
+        # First, because the base asks for the parts.
+        self.rank_dense = self.direction_dense = self.strength_dense = None
+        self.forget_dense = self.convolution = None
         self.use_forget_gate = use_forget_gate
         self.scale_gates = scale_gates
         super().__init__(num_heads, key_dim, **kwargs)

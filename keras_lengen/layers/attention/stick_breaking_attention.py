@@ -75,7 +75,7 @@ class StickBreakingAttention(MultiHeadAttention):
         attend_current: bool = False,
         **kwargs: Any,
     ) -> None:
-        # First, because the base checks what the weights allow.
+        # First, because the base asks for the parts.
         self.attend_current = attend_current
         super().__init__(num_heads, key_dim, **kwargs)
 
