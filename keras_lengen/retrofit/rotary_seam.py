@@ -245,7 +245,7 @@ class AttentionSeam:
     ) -> Tensor:
         """Computes attention whose scores are not those of the layer."""
         encoding, mask = self.encoding, self._find_mask(mask)
-        causal = mask is not None and self.shared.sampler.keeps_order
+        causal = self.shared.sampler.keeps_order
         indices = ops.arange(ops.shape(key)[1], dtype="int32")
         new_indices = indices
         if query.shape[1] is None or query.shape[1] != key.shape[1]:
@@ -259,7 +259,8 @@ class AttentionSeam:
             if encoding.counts_tokens:
                 new, current = new_indices, Pass(indices)
             prepared = self._prepare(query, new, current, causal=causal)
-        shown = None
+        # The mask of the model is all that hides keys.
+        shown = ops.ones((1, 1, 1, 1), dtype="bool")
         if mask is not None:
             shown = ops.cast(ops.expand_dims(mask, 1), "bool")
         dropout = None
@@ -277,7 +278,6 @@ class AttentionSeam:
             new,
             current.positions,
             new_indices,
-            # The mask of the model is all that hides keys.
             Visibility(Reach(causal), new_indices, indices, joined=shown),
             prepared,
         )

@@ -86,17 +86,15 @@ class Metrics(keras.callbacks.Callback):
                 by_length = by_metric.setdefault(row["metric"], {})
                 by_length[row["length"]] = row["value"]
         name = self._problem.metrics[0].name
-        without = [
-            step for step, metrics in found.items() if name not in metrics
-        ]
-        if found and without == [max(found)]:
+        if found and name not in found[max(found)]:
             # A killed run began to write it.
-            del found[without.pop()]
-        if without:
-            raise ConfigError(
-                f"{self._path} has no {name} of step {without[0]}: remove the "
-                "lines of that step, or choose another --workdir."
-            )
+            del found[max(found)]
+        for step, by_metric in found.items():
+            if name not in by_metric:
+                raise ConfigError(
+                    f"{self._path} has no {name} of step {step}: remove the "
+                    "lines of that step, or choose another --workdir."
+                )
         return {
             step: summarize(by_metric, self._problem, step)
             for step, by_metric in found.items()

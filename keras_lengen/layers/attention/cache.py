@@ -44,6 +44,11 @@ class CachedKeys(keras.layers.Layer):
     """
 
     @property
+    def key_heads(self) -> int:
+        """Number of heads of the keys and values."""
+        return self.num_key_value_heads or self.num_heads
+
+    @property
     def keeps_ring(self) -> bool:
         """Whether a cache holds only the keys in the sliding window.
 
@@ -54,7 +59,7 @@ class CachedKeys(keras.layers.Layer):
 
     def find_cached_sizes(self) -> Sizes:
         """Finds the tensors of a cache: heads and width of each."""
-        heads = self.num_key_value_heads or self.num_heads
+        heads = self.key_heads
         return {
             "key": (heads, self.key_dim * self.encoding.rotations),
             "value": (heads, self.value_width),

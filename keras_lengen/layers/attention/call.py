@@ -1,20 +1,16 @@
 """Queries and keys of a call of attention, of which chunks are cut."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
 import keras
 from keras import ops
 
-from keras_lengen.layers.attention.visibility import Visibility
+from keras_lengen.layers.attention.visibility import Change, Visibility
 from keras_lengen.types import Positions, Tensor
 
 Tensors: TypeAlias = dict[str, Tensor]
 """Tensors by name."""
-
-Change: TypeAlias = Callable[[Any, int], Any]
-"""Function of a tensor and of its axis of queries or keys."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

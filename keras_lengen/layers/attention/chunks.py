@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Argument, Integer, Mistake
-from keras_lengen.layers.attention.call import Change
+from keras_lengen.layers.attention.visibility import Change
 from keras_lengen.types import Shape, Size, Tensor
 
 Finder: TypeAlias = Callable[[tuple[list[Tensor], list[Tensor]]], Tensor]

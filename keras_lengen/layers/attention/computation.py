@@ -150,8 +150,8 @@ class Computation(CachedKeys):
             entries.append(QueryKeyNorm(*scales, self.norm_epsilon))
         encoding = self.encoding
         if encoding.stage == "rotation" and encoding.reads_inputs:
-            heads = self.num_key_value_heads or self.num_heads
-            entries.append(RotationBySteps(encoding, heads, self.key_dim))
+            sizes = self.key_heads, self.key_dim
+            entries.append(RotationBySteps(encoding, *sizes))
         elif encoding.stage == "rotation":
             entries.append(Rotation(encoding))
         return tuple(entries)

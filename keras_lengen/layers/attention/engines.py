@@ -5,9 +5,10 @@ from typing import Any, cast
 
 from keras import ops
 
-from keras_lengen.layers.attention.call import Call, Change
+from keras_lengen.layers.attention.call import Call
 from keras_lengen.layers.attention.chunks import Cuts, map_chunks
 from keras_lengen.layers.attention.rule import Rule
+from keras_lengen.layers.attention.visibility import Change
 from keras_lengen.layers.attention.weighted_sums import (
     is_tensorflow_graph,
     sum_values,
@@ -54,7 +55,7 @@ def attend_in_chunks(rule: Rule, call: Call, chunk_size: int) -> Tensor:
 
     Args:
         rule: `Rule`.
-        call: `Call`, of which chunks get what it has prepared for all queries.
+        call: `Call` without anything that is prepared for all queries.
         chunk_size: int, number of queries in a chunk.
 
     Returns:
@@ -66,7 +67,7 @@ def attend_in_chunks(rule: Rule, call: Call, chunk_size: int) -> Tensor:
 
 
 def attend_near(rule: Rule, call: Call, chunk_size: int) -> Tensor:
-    """The same, where each chunk reads only the keys in its windows.
+    """Computes it in chunks that read only the keys in their windows.
 
     Args:
         rule: `Rule` that is local.
@@ -121,10 +122,12 @@ def _attend(rule: Rule, call: Call, plan: Call, cuts: Cuts) -> Tensor:
         cuts: `Cuts`.
     """
     heads, value = call.queries["query"].shape[2], call.keys["value"]
+
+    def attend(get: Change) -> Tensor:
+        return attend_at_once(rule, plan.map_queries(get).map_keys(get))[0]
+
     return map_chunks(
-        lambda get: attend_at_once(rule, plan.map_queries(get).map_keys(get))[
-            0
-        ],
+        attend,
         cuts,
         tokens=ops.shape(call.indices)[0],
         shape=(value.shape[0], cuts.size, heads, value.shape[-1]),

@@ -77,7 +77,7 @@ class ForgettingAttention(MultiHeadAttention):
         super().build(query_shape, value_shape, key_shape)
         with self.parts_scope():
             self.forget_dense = keras.layers.Dense(
-                self.num_key_value_heads or self.num_heads,
+                self.key_heads,
                 kernel_initializer=keras.initializers.RandomNormal(stddev=0.02),
                 dtype=self.dtype_policy,
                 name="forget_gate",
@@ -87,8 +87,7 @@ class ForgettingAttention(MultiHeadAttention):
 
     def make_scores(self, training: bool | None) -> ScoreRule:
         rule = super().make_scores(training)
-        heads = self.num_key_value_heads or self.num_heads
-        gates = ForgetGates(self.forget_dense, heads)
+        gates = ForgetGates(self.forget_dense, self.key_heads)
         return dataclasses.replace(rule, terms=(*rule.terms, gates))
 
 

@@ -79,7 +79,7 @@ def _list_shapes(layer: keras.layers.Layer) -> dict[str, dict[str, Shape]]:
         the shapes of `"kernel"` and `"bias"`.
     """
     heads = layer.num_heads
-    key_heads = layer.num_key_value_heads or heads
+    key_heads = layer.key_heads
     widths, value = layer.input_widths, layer.value_width
     axes = layer.find_output_axes((widths["query"],))
     of_heads = {

@@ -434,10 +434,10 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
                 "visible outside of a window, but there is none: set "
                 "sliding_window."
             )
-        rule, name = self.make_rule(None), type(self.encoding).__name__
         if self.flash_attention:
+            name = type(self.encoding).__name__
             check_flash(
-                rule,
+                self.make_rule(None),
                 {
                     "dropout of attention weights": self.dropout > 0,
                     f"the wider keys of {name}": self.encoding.rotations > 1,
@@ -446,7 +446,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
                 },
             )
         if self.fused is True:
-            refuse(rule.obstacle())
+            refuse(self.make_rule(None).obstacle())
 
     def build(
         self,
@@ -469,8 +469,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         head = (self.num_heads, self.key_dim)
         shapes = [(*query_shape[:2], *head), (*key_shape[:2], *head)]
         if self.encoding.reads_inputs:
-            heads = self.num_key_value_heads or self.num_heads
-            shapes[1] = (*key_shape[:2], heads, self.key_dim)
+            shapes[1] = (*key_shape[:2], self.key_heads, self.key_dim)
             shapes.append(query_shape)
         if not self.encoding.built:
             self.encoding.build(*shapes)

@@ -148,7 +148,7 @@ class PaTHAttention(MultiHeadAttention):
     ) -> None:
         super().build(query_shape, value_shape, key_shape)
         shape = value_shape if key_shape is None else key_shape
-        heads = self.num_key_value_heads or self.num_heads
+        heads = self.key_heads
         self.rank_dense = self._add_map("rank", RANK, shape)
         self.direction_dense = self._add_map(
             "direction", heads * self.key_dim, (*shape[:-1], RANK)
@@ -192,7 +192,7 @@ class PaTHAttention(MultiHeadAttention):
 
     def make_scores(self, training: bool | None) -> ScoreRule:
         rule = super().make_scores(training)
-        heads = self.num_key_value_heads or self.num_heads
+        heads = self.key_heads
         terms = rule.terms
         if self.use_forget_gate:
             scale = self.key_dim**-0.5 if self.scale_gates else 1.0

@@ -25,7 +25,7 @@ class Projections(PartPolicies, DrawingLayer):
     ) -> None:
         """Creates the linear maps."""
         heads = self.num_heads
-        key_heads = self.num_key_value_heads or heads
+        key_heads = self.key_heads
         self.query_dense = self._make_dense(
             "query",
             heads * self.key_dim,
@@ -120,7 +120,7 @@ class Projections(PartPolicies, DrawingLayer):
         kernel = ops.reshape(kernel, (kernel.shape[0], -1, self.key_dim))
         projected = _contract(query, kernel)
         # Keras splits into equal parts in fewer operations.
-        ends = [heads, heads + (self.num_key_value_heads or heads)]
+        ends = [heads, heads + self.key_heads]
         return ops.split(projected, 3 if ends[1] == 2 * heads else ends, axis=2)
 
     def _split_flat(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -131,7 +131,7 @@ class Projections(PartPolicies, DrawingLayer):
         """
         sizes, width = projected.shape[:2], self.key_dim
         queries = self.num_heads * width
-        keys = (self.num_key_value_heads or self.num_heads) * width
+        keys = self.key_heads * width
         parts = ops.split(projected, [queries, queries + keys], axis=-1)
         query, key, value = (
             ops.reshape(part, (*sizes, part.shape[-1] // width, width))

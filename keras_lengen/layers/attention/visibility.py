@@ -3,12 +3,15 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from keras import ops
 
 from keras_lengen.layers.documents import compare_documents
 from keras_lengen.types import Size, Tensor
+
+Change: TypeAlias = Callable[[Any, int], Any]
+"""Function of a tensor and of its axis of queries or keys."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Visibility:
         """Combines all masks, so that `mask` returns the result."""
         return dataclasses.replace(self, joined=self.mask())
 
-    def map_queries(self, change: Callable[[Tensor, int], Any]) -> Self:
+    def map_queries(self, change: Change) -> Self:
         """Changes all tensors with an axis of queries."""
         given, documents = self.given, self.documents
         return dataclasses.replace(
@@ -105,7 +108,7 @@ class Visibility:
             documents=documents and (change(documents[0], 1), documents[1]),
         )
 
-    def map_keys(self, change: Callable[[Tensor, int], Any]) -> Self:
+    def map_keys(self, change: Change) -> Self:
         """Changes all tensors with an axis of keys, but `given`."""
         padding, documents = self.padding, self.documents
         return dataclasses.replace(
