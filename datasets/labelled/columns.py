@@ -117,5 +117,8 @@ def _read_item(value, name):
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise LabelledError(f"its {name!r} is not text in UTF-8") from None
+        raise LabelledError(
+            f"its {name!r} is not text in UTF-8 (convert the file, as by "
+            "iconv -f LATIN1 -t UTF-8)"
+        ) from None
     return value

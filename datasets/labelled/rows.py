@@ -235,20 +235,24 @@ def _read_csv(path, **dialect):
                 ),
             )
         else:
-            yield place, dict(zip(header, fields, strict=True))
+            row = dict(zip(header, fields, strict=True))
+            # pandas writes an index and spreadsheets empty columns, unnamed.
+            row.pop("", None)
+            yield place, row
 
 
 def _check_header(path, names):
     names = [name.strip() for name in names]
-    if len(set(names)) < len(names):
+    named = [name for name in names if name]
+    if len(set(named)) < len(named):
         raise LabelledError(
-            f"{path} names a column twice in its first line: {names}."
+            f"{path} names a column twice in its first line: {named}."
         )
-    if len(names) == 1:
+    if len(named) < 2:
         raise LabelledError(
-            f"{path} has a single column, {names[0]!r}, in its first line: "
-            "separate columns by commas, or by tabs in a file whose name ends "
-            "in .tsv."
+            f"{path} has a single column, {''.join(named)!r}, in its first "
+            "line: separate columns by commas, or by tabs in a file whose name "
+            "ends in .tsv."
         )
     return names
 

@@ -16,6 +16,7 @@ from tests.datasets.labelled.toy import open_toy
 ROWS = [{"text": "a, b", "label": "x"}, {"text": 'say "c"', "label": "ß"}]
 LINES = "".join(f"{json.dumps(row)}\n" for row in ROWS).encode()
 CSV = 'text,label\n"a, b",x\n"say ""c""",ß\n'.encode()
+UNNAMED_COLUMNS = ',text,label,\n0,"a, b",x,\n1,"say ""c""",ß,\n'.encode()
 GOOD = b'{"input": "ab", "target": "x"}\n' * 4
 
 
@@ -29,6 +30,7 @@ GOOD = b'{"input": "ab", "target": "x"}\n' * 4
         ("array.json", json.dumps(ROWS, indent=1).encode()),
         ("comma.csv", CSV),
         ("windows.csv", b"\xef\xbb\xbf" + CSV.replace(b"\n", b"\r\n")),
+        ("unnamed.csv", UNNAMED_COLUMNS),
         ("tab.tsv", 'text\tlabel\na, b\tx\nsay "c"\tß\n'.encode()),
         ("packed.csv.gz", gzip.compress(CSV, mtime=0)),
     ],
