@@ -28,6 +28,7 @@ MODELS = {
     },
 }
 WITH_MODELS = {
+    "Recipe": layers.Recipe,
     "Conversation": models.Conversation,
     "set_evaluation": models.set_evaluation,
 }
@@ -40,7 +41,7 @@ RETROFIT = {
 ANALYSIS = {name: getattr(analysis, name) for name in analysis.__all__}
 EVALUATION = {name: getattr(evaluation, name) for name in evaluation.__all__}
 METHODS = (
-    *("generate", "stream", "start_conversation", "settle"),
+    *("generate", "stream", "start_conversation", "settle", "replace"),
     *("make_task", "refresh", "restore"),
 )
 """Methods of models with a section of their own."""

@@ -33,7 +33,7 @@ from trainers.options.fields import describe_changes
 from trainers.options.layers import (
     build,
     build_encoding,
-    check_fused,
+    check_attention,
     with_max_position,
 )
 from trainers.options.own_classes import name_of, split_name
@@ -137,7 +137,7 @@ class Experiment:
             check_same_flags(strategy, config)
             config = with_max_position(config.resolved)
             check_share(strategy.num_replicas, config)
-            check_fused(config)
+            check_attention(config)
             parts = model, _, problem = self.make_parts(config, strategy)
             with refuse_together(strategy), stop.at_once():
                 problem.prepare()

@@ -576,47 +576,6 @@ def is_shared(layer: Any) -> bool:
     return len(getattr(layer, "owners", ())) > 1 and bool(layer.variables)
 
 
-class Subclass(Argument[type[T]]):
-    """A class, or a subclass of it.
-
-    Args:
-        cls: The class.
-        **kwargs: Arguments of `Argument`.
-    """
-
-    def __init__(self, cls: type[T], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.cls = cls
-
-    def convert(self, value: Any) -> type[T]:
-        if inspect.isclass(value) and issubclass(value, self.cls):
-            return value
-        if isinstance(value, self.cls):
-            name = type(value).__name__
-            raise Mistake(got=f"an object: pass the class, {name}, itself")
-        if isinstance(value, str):
-            raise Mistake(got=f"{value!r}: pass the class, not its name")
-        raise Mistake
-
-    def describe(self) -> str:
-        return f"{self.cls.__name__} or a subclass of it"
-
-    def serialize(self, value: Any) -> Any:
-        return keras.saving.get_registered_name(value)
-
-    def deserialize(self, config: Any) -> Any:
-        if inspect.isclass(config):
-            return config
-        found = keras.saving.get_registered_object(config)
-        if found is None:
-            raise ValueError(
-                f"there is no registered class {config!r} for `{self.name}`: "
-                "decorate it with keras.saving.register_keras_serializable, "
-                "and import it before loading."
-            )
-        return found
-
-
 class Activation(Argument[Callable[[Tensor], Tensor]]):
     """An activation of Keras: its name, its configuration or the function."""
 

@@ -7,6 +7,7 @@ from keras_lengen.layers.encodings import *  # noqa: F403
 from keras_lengen.layers.encodings import ENCODINGS
 from keras_lengen.layers.positions import *  # noqa: F403
 from keras_lengen.layers.positions import SAMPLERS, TOKEN_SAMPLERS
+from keras_lengen.layers.recipe import Recipe
 from keras_lengen.layers.transformer import TransformerBlock
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "ENCODINGS",
     "SAMPLERS",
     "TOKEN_SAMPLERS",
+    "Recipe",
     "TransformerBlock",
 ]
 # `+=`, because type checkers do not read starred expressions in `__all__`.

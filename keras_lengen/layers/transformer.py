@@ -23,7 +23,35 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
 )
 from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.layers.recipe import (
+    Recipe,
+    RecipeArgument,
+    copy_initializer,
+)
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
+
+_OF_ALL_ATTENTION = ("dropout", "scale_scores", "chunk_size", "fused")
+"""Arguments of self-attention that cross-attention has too."""
+
+OF_BLOCK = ("num_heads", "num_key_value_heads", "key_dim", "encoding")
+"""Arguments of attention that are those of the block or follow from them."""
+
+
+class AttentionRecipe(RecipeArgument):
+    """A recipe of self-attention."""
+
+    def __init__(self) -> None:
+        super().__init__(MultiHeadAttention, given=OF_BLOCK)
+
+
+def make_cross_recipe(attention: Recipe) -> Recipe:
+    """Makes the recipe of the cross-attention beside a self-attention."""
+    shared = {
+        name: value
+        for name, value in attention.arguments.items()
+        if name in _OF_ALL_ATTENTION
+    }
+    return Recipe(MultiHeadAttention, **shared)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -40,12 +68,13 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         feedforward_dim: int, at least 1. Width of the hidden layer of the
             feed-forward network, or `None` for `4 * M`.
         dropout: float from 0 to below 1. Dropout rate of each residual branch.
-        attention_dropout: float from 0 to below 1. Dropout rate of the
-            attention weights.
         encoding: `PositionalEncoding` of the self-attention, or `None`.
-        attention: Subclass of `MultiHeadAttention` to use for self-attention,
-            or `None` for `MultiHeadAttention`.
-        cross_attention: bool, whether the block attends to `memory`.
+        attention: `Recipe` of the self-attention, a subclass of
+            `MultiHeadAttention` with its options; the class alone; or `None`
+            for `MultiHeadAttention`.
+        cross_attention: bool, whether the block attends to `memory`, with a
+            `MultiHeadAttention` that has the `dropout`, `scale_scores`,
+            `chunk_size` and `fused` of `attention`.
         cross_encoding: `PositionalEncoding` of the attention to `memory`, or
             `None`.
         normalization: str or `None`. `"post"`: normalization after each
@@ -64,31 +93,6 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
             network only. `True`: in attention too. `False`: no biases.
         num_key_value_heads: int, at least 1, that divides `num_heads`. Number
             of heads of keys and values, or `None` for `num_heads`.
-        scale_scores: bool, whether attention divides scores by the square root
-            of the width of a head.
-        score_factor: str or `None`. Learned factor of the scores of
-            self-attention, `"head"`, `"log_length"` or `"adaptive"`, as in
-            `MultiHeadAttention`.
-        train_length: int, at least 2, or `None`. Longest length in training,
-            by which self-attention scales scores in evaluation.
-        logit_soft_cap: float above 0 or `None`. Soft bound of the products of
-            queries and keys of self-attention.
-        use_query_key_norm: bool, whether self-attention normalizes queries and
-            keys.
-        use_gate: bool, whether gates multiply the results of the heads of
-            self-attention.
-        use_sinks: bool, whether the heads of self-attention have learned sinks.
-        use_entmax: bool, whether the weights of self-attention are sparse.
-        sliding_window: int, at least 1, or `None`. Number of keys in the
-            sliding window of self-attention, with the query's own.
-        sink_tokens: int, at least 0. Number of first tokens that stay visible
-            outside of the window. These eight are as in `MultiHeadAttention`.
-        chunk_size: Number of queries whose scores are in memory at a time,
-            `"auto"` or `None`, as in `MultiHeadAttention`.
-        fused: bool or `"auto"`. Whether attention uses fused kernels:
-            `"auto"`, where possible; `True`, always, also in the attention to
-            `memory`, and never with a `cache`; `False`, never. As in
-            `MultiHeadAttention`.
         kernel_initializer: Initializer of all kernels, or `None` for a
             truncated normal distribution with standard deviation
             `1 / sqrt(inputs)` before truncation, where `inputs` is the number
@@ -144,6 +148,14 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
     >>> block(ops.ones((2, 10, 32))).shape
     TensorShape([2, 10, 32])
 
+    With options of attention:
+
+    >>> from keras_lengen.layers import MultiHeadAttention, Recipe
+    >>> windowed = Recipe(MultiHeadAttention, sliding_window=4, use_sinks=True)
+    >>> block = TransformerBlock(num_heads=4, attention=windowed)
+    >>> block(ops.ones((2, 10, 32))).shape
+    TensorShape([2, 10, 32])
+
     Reference: Vaswani et al., 2017, section 3.
     https://arxiv.org/abs/1706.03762
     Gated feed-forward networks: Shazeer, 2020, section 2.
@@ -151,6 +163,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
     """
 
     encoding = Optional(EncodingArgument())
+    attention = AttentionRecipe()
     cross_attention = Boolean()
     cross_encoding = Optional(EncodingArgument())
     use_causal_mask = Boolean()
@@ -161,9 +174,8 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         *,
         feedforward_dim: int | None = None,
         dropout: float = 0.0,
-        attention_dropout: float = 0.0,
         encoding: PositionalEncoding | None = None,
-        attention: type[MultiHeadAttention] | None = None,
+        attention: Recipe | type[MultiHeadAttention] | None = None,
         cross_attention: bool = False,
         cross_encoding: PositionalEncoding | None = None,
         normalization: Literal["post", "pre"] | None = "post",
@@ -173,18 +185,6 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         gated_feedforward: bool = False,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
-        scale_scores: bool = True,
-        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
-        train_length: int | None = None,
-        logit_soft_cap: float | None = None,
-        use_query_key_norm: bool = False,
-        use_gate: bool = False,
-        use_sinks: bool = False,
-        use_entmax: bool = False,
-        sliding_window: int | None = None,
-        sink_tokens: int = 0,
-        chunk_size: int | Literal["auto"] | None = "auto",
-        fused: Literal["auto"] | bool = "auto",
         kernel_initializer: Any = None,
         use_causal_mask: bool = False,
         **kwargs: Any,
@@ -211,11 +211,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
                 f"{width} of the model."
             )
         self.attention_layer = self._make_attention(
-            "attention",
-            self.attention or MultiHeadAttention,
-            self.encoding,
-            width,
-            **self.list_self_attention_arguments(),
+            "attention", self.attention, self.encoding, width
         )
         self.attention_layer.build(inputs_shape, inputs_shape)
         memory_shape = memory_shape or inputs_shape
@@ -223,7 +219,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         if self.cross_attention:
             self.cross_attention_layer = self._make_attention(
                 "cross_attention",
-                MultiHeadAttention,
+                make_cross_recipe(self.attention),
                 self.cross_encoding,
                 width,
             )
@@ -253,26 +249,25 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
     def _make_attention(
         self,
         name: str,
-        attention: type[MultiHeadAttention],
+        recipe: Recipe,
         encoding: PositionalEncoding | None,
         width: int,
-        **arguments: Any,
     ) -> MultiHeadAttention:
-        return attention(
-            self.num_heads,
-            width // self.num_heads,
-            encoding=encoding,
-            dropout=self.attention_dropout,
-            use_bias=self.use_bias is True,
+        options = {}
+        if self.norm_epsilon is not None:
+            options["norm_epsilon"] = self.norm_epsilon
+        layer: MultiHeadAttention = recipe.make(
+            num_heads=self.num_heads,
             num_key_value_heads=self.num_key_value_heads,
-            scale_scores=self.scale_scores,
-            chunk_size=self.chunk_size,
-            fused=self.fused,
+            key_dim=width // self.num_heads,
+            encoding=encoding,
+            use_bias=self.use_bias is True,
             kernel_initializer=kernel_initializer(self.kernel_initializer),
             dtype=self.dtype_policy,
             name=name,
-            **arguments,
+            **options,
         )
+        return layer
 
     def _make_dense(
         self, name: str, width: int, activation: Any
@@ -613,13 +608,6 @@ def kernel_initializer(given: Any) -> Any:
     The default is `make_fan_in_normal`.
     """
     return make_fan_in_normal() if given is None else copy_initializer(given)
-
-
-def copy_initializer(initializer: Any) -> Any:
-    """Copies an initializer; a plain function is returned as it is."""
-    if isinstance(initializer, keras.initializers.Initializer):
-        return initializer.clone()
-    return initializer
 
 
 def make_fan_in_normal() -> keras.initializers.Initializer:

@@ -39,9 +39,10 @@ from keras_lengen.layers.documents import Documents, find_documents
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.layers.recipe import Recipe, copy_initializer
 from keras_lengen.layers.transformer import (
+    AttentionRecipe,
     TransformerBlock,
-    copy_initializer,
     kernel_initializer,
 )
 from keras_lengen.models.onnx_files import check_onnx_file
@@ -49,7 +50,6 @@ from keras_lengen.models.per_layer import (
     ByLayer,
     EncodingPerLayer,
     PerLayer,
-    get_layer_value,
     give_own_weights,
 )
 from keras_lengen.models.programs import Programs
@@ -177,10 +177,7 @@ class Transformer(BlockArguments, TokenModel):
     model_dim = Integer(example=32)
     embedding_dropout = Optional(Number(0, below=1, example=0.5))
     encoding = EncodingPerLayer()
-    # A block has the window of its layer.
-    sliding_window = PerLayer(  # type: ignore[assignment]
-        Optional(Integer(example=3))
-    )
+    attention = PerLayer(AttentionRecipe())
     tie_embeddings = Boolean()
     embedding_scale = Optional(Number(example=2.0))
     logit_scale = Number(example=0.5)
@@ -197,10 +194,9 @@ class Transformer(BlockArguments, TokenModel):
         model_dim: int,
         feedforward_dim: int | None = None,
         dropout: float = 0.1,
-        attention_dropout: float = 0.0,
         embedding_dropout: float | None = None,
         encoding: ByLayer[PositionalEncoding | None] = None,
-        attention: type[MultiHeadAttention] | None = None,
+        attention: ByLayer[Recipe | type[MultiHeadAttention] | None] = None,
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
         norm_epsilon: float | None = None,
@@ -208,18 +204,6 @@ class Transformer(BlockArguments, TokenModel):
         gated_feedforward: bool = False,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
-        scale_scores: bool = True,
-        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
-        train_length: int | None = None,
-        logit_soft_cap: float | None = None,
-        use_query_key_norm: bool = False,
-        use_gate: bool = False,
-        use_sinks: bool = False,
-        use_entmax: bool = False,
-        sliding_window: ByLayer[int | None] = None,
-        sink_tokens: int = 0,
-        chunk_size: int | Literal["auto"] | None = "auto",
-        fused: Literal["auto"] | bool = "auto",
         tie_embeddings: bool = False,
         embedding_scale: float | None = None,
         logit_scale: float = 1.0,
@@ -285,10 +269,12 @@ class Transformer(BlockArguments, TokenModel):
             in_attention = repeat(None, self.num_layers)
         encodings = give_own_weights(in_attention)
         in_cross = give_own_weights(repeat(cross_encoding, self.num_layers))
+        attentions = self.list_attentions()
         self.blocks = [
             TransformerBlock(
-                **self._list_arguments(layer),
+                **self.list_block_arguments(),
                 encoding=encodings[layer],
+                attention=attentions[layer],
                 cross_attention=cross_attention,
                 cross_encoding=in_cross[layer],
                 use_causal_mask=self.causal,
@@ -307,19 +293,6 @@ class Transformer(BlockArguments, TokenModel):
         # No weight depends on the shape of the inputs.
         self.build((None, None))
 
-    def _list_arguments(self, layer: int) -> dict[str, Any]:
-        """Lists the arguments of the block of a layer, by name."""
-        arguments = {
-            name: get_layer_value(value, layer)
-            for name, value in self.list_block_arguments().items()
-        }
-        windows = self.sliding_window
-        some = isinstance(windows, list) and any(windows)
-        if some and arguments["sliding_window"] is None:
-            # Layers without a window see the first tokens anyway.
-            arguments["sink_tokens"] = 0
-        return arguments
-
     def _make_head(self) -> keras.Layer:
         return keras.layers.Dense(
             self.output_size,
@@ -335,6 +308,12 @@ class Transformer(BlockArguments, TokenModel):
         if isinstance(self.encoding, list):
             return self.encoding
         return [self.encoding] * self.num_layers
+
+    def list_attentions(self) -> list[Recipe]:
+        """Lists the recipe of the self-attention of each layer."""
+        if isinstance(self.attention, list):
+            return self.attention
+        return [self.attention] * self.num_layers
 
     def find_added_encoding(self) -> PositionalEncoding | None:
         """Finds the encoding of the embeddings, if there is one."""
@@ -357,17 +336,10 @@ class Transformer(BlockArguments, TokenModel):
         return self.draw == "layer" or len(samplers) > 1
 
     def _find_kinds(self) -> tuple[int, ...]:
-        """Finds for each layer the first that has the same arguments."""
-        per_layer = [
-            name
-            for name, argument in self.arguments().items()
-            if isinstance(argument, PerLayer)
-        ]
-        arguments = [
-            [get_layer_value(getattr(self, name), layer) for name in per_layer]
-            for layer in range(self.num_layers)
-        ]
-        return tuple(arguments.index(of_layer) for of_layer in arguments)
+        """Finds for each layer the first with the same attention."""
+        recipes = self.list_attentions()
+        kinds = list(zip(self.list_encodings(), recipes, strict=True))
+        return tuple(map(kinds.index, kinds))
 
     def build(self, input_shape: Shape) -> None:
         if self.built:

@@ -32,10 +32,12 @@ class TransformerEncoder(Transformer):
             entry for each layer, or a plain function of the number of a layer,
             from 0. An encoding in several entries is one encoding, and
             encodings may share a sampler.
-        sliding_window: Number of keys that a token sees in self-attention, as
-            in `MultiHeadAttention`, a positive int; `None`: all. Layers may
-            have different ones: pass a list with one entry for each layer, or
-            a function of the number of a layer, from 0.
+        attention: `Recipe` of the self-attention of a block, a subclass of
+            `MultiHeadAttention` with its options, such as
+            `Recipe(MultiHeadAttention, sliding_window=16)`; the class alone;
+            or `None` for `MultiHeadAttention`. Layers may have different ones:
+            pass a list with one entry for each layer, or a plain function of
+            the number of a layer, from 0.
         tie_embeddings: bool. Whether the output layer shares its weights with
             the embedding layer; requires `output_size == vocabulary_size`.
         embedding_scale: float. Factor of the embeddings; `None`: `sqrt(M)`.
@@ -46,15 +48,12 @@ class TransformerEncoder(Transformer):
             positions, as in the paper of Ruoss et al., 2023. `"layer"`: one
             draw for each layer, as in their code.
         **kwargs: Arguments of `TransformerBlock` that all blocks share:
-            `num_heads`, `feedforward_dim`, `dropout`, `attention_dropout`,
-            `attention`, `normalization`, `rms_norm`, `norm_epsilon`,
-            `activation`, `gated_feedforward`, `use_bias`,
-            `num_key_value_heads`, `scale_scores`, `score_factor`,
-            `train_length`, `logit_soft_cap`, `use_query_key_norm`, `use_gate`,
-            `use_sinks`, `use_entmax`, `sink_tokens`, `chunk_size`, `fused` and
-            `kernel_initializer`. The last block is followed by another norm if
-            `normalization` is `"pre"`. `use_bias` and `kernel_initializer`
-            also concern the output layer.
+            `num_heads`, `feedforward_dim`, `dropout`, `normalization`,
+            `rms_norm`, `norm_epsilon`, `activation`, `gated_feedforward`,
+            `use_bias`, `num_key_value_heads` and `kernel_initializer`. The
+            last block is followed by another norm if `normalization` is
+            `"pre"`. `use_bias` and `kernel_initializer` also concern the
+            output layer.
 
     Call arguments:
         inputs: Integer token ids `(B, T)`, or a dict with the entries:
@@ -96,15 +95,16 @@ class TransformerEncoder(Transformer):
 
     def __init__(self, **kwargs: Unpack[EncoderOptions]) -> None:
         super().__init__(**kwargs)
-        encodings = [type(each) for each in self.list_encodings()]
-        for argument, cls in (
-            *(("encoding", encoding) for encoding in encodings),
-            ("attention", self.attention),
-        ):
-            if cls is not None and cls.causal_only:
-                raise ValueError(
-                    f"{argument}={cls.__name__} is for causal attention, but "
-                    "in an encoder, tokens attend to later tokens: choose "
-                    f"another {argument}."
-                )
+        classes = {
+            "encoding": [type(each) for each in self.list_encodings()],
+            "attention": [each.layer for each in self.list_attentions()],
+        }
+        for argument, of_layers in classes.items():
+            for cls in of_layers:
+                if cls.causal_only:
+                    raise ValueError(
+                        f"{argument}={cls.__name__} is for causal attention, "
+                        "but in an encoder, tokens attend to later tokens: "
+                        f"choose another {argument}."
+                    )
         self._make_layers()

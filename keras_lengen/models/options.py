@@ -2,8 +2,10 @@
 
 from typing import Any, Literal, Required, TypedDict
 
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.block_arguments import BlockOptions
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.recipe import Recipe
 from keras_lengen.models.per_layer import ByLayer
 
 
@@ -22,7 +24,7 @@ class SharedOptions(BlockOptions, total=False):
     model_dim: Required[int]
     embedding_dropout: float | None
     encoding: ByLayer[PositionalEncoding | None]
-    sliding_window: ByLayer[int | None]
+    attention: ByLayer[Recipe | type[MultiHeadAttention] | None]
     tie_embeddings: bool
     embedding_scale: float | None
     logit_scale: float

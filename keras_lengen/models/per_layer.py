@@ -168,11 +168,6 @@ class EncodingPerLayer(PerLayer[PositionalEncoding]):
         return encodings
 
 
-def get_layer_value(value: Any, layer: int) -> Any:
-    """Returns the value for one layer."""
-    return value[layer] if isinstance(value, list) else value
-
-
 def give_own_weights(
     encodings: Iterable[PositionalEncoding | None],
 ) -> list[PositionalEncoding | None]:

@@ -5,10 +5,12 @@ from typing import Any
 import keras
 
 from keras_lengen.checks.arguments import ByName
+from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.layers.recipe import Recipe
 from keras_lengen.types import Tensor, TensorLike
 
 
@@ -29,16 +31,20 @@ def _choose_wavelength(layer: int) -> PositionalEncoding:
     return _FAR if layer % 6 == 5 else _NEAR
 
 
-def _choose_local_window(layer: int) -> int | None:
-    return None if layer % 6 == 5 else 1024
+def _choose_local_window(layer: int) -> Recipe:
+    window = None if layer % 6 == 5 else 1024
+    return Recipe(
+        MultiHeadAttention, sliding_window=window, use_query_key_norm=True
+    )
 
 
 def _rotate_three_of_four(layer: int) -> PositionalEncoding:
     return _FREE if layer % 4 == 0 else _NEAR
 
 
-def _choose_swan_window(layer: int) -> int | None:
-    return None if layer % 4 == 0 else 512
+def _choose_swan_window(layer: int) -> Recipe:
+    window = None if layer % 4 == 0 else 512
+    return Recipe(MultiHeadAttention, sliding_window=window, train_length=1024)
 
 
 _LLAMA: dict[str, Any] = {
@@ -100,12 +106,13 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "model_dim": 768,
         "feedforward_dim": 3072,
         "dropout": 0.1,
-        "attention_dropout": 0.1,
+        "attention": Recipe(
+            MultiHeadAttention, dropout=0.1, scale_scores=False
+        ),
         "embedding_dropout": 0.1,
         "normalization": "pre",
         "rms_norm": True,
         "use_bias": False,
-        "scale_scores": False,
         "tie_embeddings": True,
         "embedding_scale": 1.0,
         "logit_scale": 768**-0.5,
@@ -125,21 +132,20 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "local_global": {
         **_LLAMA,
         "encoding": _choose_wavelength,
-        "sliding_window": _choose_local_window,
-        "use_query_key_norm": True,
+        "attention": _choose_local_window,
         "norm_epsilon": 1e-6,
     },
     # Puvvada et al., 2025 (SWAN-GPT): one layer without an encoding that sees
     # all keys, then three with rotary encodings and a window. In evaluation,
-    # the former scale scores by the logarithm of the length: set train_length
-    # to the longest length in training, 1,024 in the paper. Sizes and all else
-    # as in "llama". Differs from the paper: which of the four layers has no
-    # encoding, and the window, are those of this library.
+    # scores are scaled by the logarithm of the length. For another trained
+    # length than the 1,024 of the paper, replace train_length in the recipe
+    # of each layer. Sizes and all else as in "llama". Differs from the paper:
+    # which of the four layers has no encoding, and the window, are those of
+    # this library.
     "swan": {
         **_LLAMA,
         "encoding": _rotate_three_of_four,
-        "sliding_window": _choose_swan_window,
-        "train_length": 1024,
+        "attention": _choose_swan_window,
     },
     # Radford et al., 2019: the smallest model. Its encoding is
     # LearnedEncoding(max_position=1024, initializer=RandomNormal(0.02)).
@@ -151,7 +157,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "num_heads": 12,
         "model_dim": 768,
         "dropout": 0.1,
-        "attention_dropout": 0.1,
+        "attention": Recipe(MultiHeadAttention, dropout=0.1),
         "normalization": "pre",
         "activation": approximate_gelu,
         "use_bias": True,

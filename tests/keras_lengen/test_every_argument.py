@@ -45,11 +45,7 @@ SMALL = {
         "bias_initializer": "he_normal",
         "seed": 1,
     },
-    TransformerBlock: {
-        "num_heads": 2,
-        "attention_dropout": 0.1,
-        "cross_attention": True,
-    },
+    TransformerBlock: {"num_heads": 2, "cross_attention": True},
     TransformerEncoder: SIZES,
     TransformerDecoder: SIZES,
     EncoderDecoder: SIZES,

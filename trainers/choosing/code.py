@@ -62,9 +62,15 @@ def write_example(config):
     arguments = model_arguments(config)
     encoding, attention = arguments["encoding"], arguments["attention"]
     names = collections.defaultdict(set)
-    for cls in (attention, *_list_classes(encoding)):
+    for cls in (attention.layer, *_list_classes(encoding)):
         names[_find_module(cls)].add(cls.__name__)
     width = config.model_dim // config.num_heads
+    options = {
+        "num_heads": config.num_heads,
+        "key_dim": width,
+        **attention.arguments,
+    }
+    written = [f"{name}={value!r}" for name, value in options.items()]
     return "\n".join(
         [
             *(
@@ -73,9 +79,8 @@ def write_example(config):
             ),
             "",
             f"encoding = {write_call(encoding)}",
-            f"attention = {attention.__name__}(",
-            f"    num_heads={config.num_heads}, key_dim={width}, "
-            "encoding=encoding",
+            f"attention = {attention.layer.__name__}(",
+            f"    {', '.join([*written, 'encoding=encoding'])}",
             ")",
         ]
     )

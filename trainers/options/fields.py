@@ -122,8 +122,8 @@ class TrainerConfig(DeviceConfig):
     )
     attention: str = option(
         "MultiHeadAttention",
-        "Attention, by name.",
-        choices=ATTENTIONS,
+        "Attention, by name or call.",
+        registry=ATTENTIONS,
         base=MultiHeadAttention,
         changes_program=True,
     )

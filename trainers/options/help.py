@@ -10,6 +10,8 @@ import shlex
 import textwrap
 
 from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.layers import MultiHeadAttention
+from keras_lengen.layers.transformer import OF_BLOCK
 from trainers.errors import ConfigError
 from trainers.options.choices import described, suggest
 from trainers.options.layers import FROM_FLAGS
@@ -190,10 +192,19 @@ def _list_paragraphs(cls):
 
 def _list_arguments(cls):
     """Returns the arguments that a call on the command line may have."""
-    arguments = constructor_arguments(cls)
     # The sampler has a flag of its own.
-    arguments.pop("sampler", None)
-    return arguments
+    taken = OF_BLOCK if _is_attention(cls) else ("sampler",)
+    arguments = constructor_arguments(cls)
+    return {n: each for n, each in arguments.items() if n not in taken}
+
+
+def _is_attention(cls):
+    return issubclass(cls, MultiHeadAttention)
+
+
+def _find_flag(cls, name):
+    """Finds the flags that set an argument that a call leaves out, or ""."""
+    return "" if _is_attention(cls) else FROM_FLAGS.get(name, "")
 
 
 def _format_arguments(cls):
@@ -203,8 +214,8 @@ def _format_arguments(cls):
         head = f"  {name}"
         if parameter.default is not parameter.empty:
             head += f"={_format_value(parameter.default)}"
-        if name in FROM_FLAGS:
-            head += f" (if not given: from {FROM_FLAGS[name]})"
+        if _find_flag(cls, name):
+            head += f" (if not given: from {_find_flag(cls, name)})"
         lines += [head, _fill(texts.get(name, ""), indent=6)]
     if not lines:
         return "It takes no arguments."
@@ -222,7 +233,7 @@ def _read_arguments(cls):
         for paragraph in inspect.cleandoc(base.__doc__ or "").split("\n\n"):
             if not paragraph.startswith(("Args:", "Attributes:")):
                 continue
-            entries = re.split(r"\n    (?=\w+: )", paragraph)[1:]
+            entries = re.split(r"\n    (?=[\w*]+: )", paragraph)[1:]
             for entry in entries:
                 name, _, text = entry.partition(": ")
                 texts.setdefault(name, text)
@@ -235,9 +246,11 @@ def _format_example(flag, name, cls):
     arguments = {
         keyword.arg: ast.unparse(keyword.value).replace("'", '"')
         for keyword in (call.keywords if call else ())
-        if keyword.arg not in FROM_FLAGS
+        if not _find_flag(cls, keyword.arg)
     }
     sampler = arguments.pop("sampler", None)
+    known = _list_arguments(cls)
+    arguments = {n: each for n, each in arguments.items() if n in known}
     if not arguments:
         arguments = _choose_argument(cls)
     # Two arguments fit into a line.
@@ -256,7 +269,8 @@ def _choose_argument(cls):
     """Returns an argument with a default that says what a value looks like."""
     for name, parameter in _list_arguments(cls).items():
         default = parameter.default
-        if name not in FROM_FLAGS and isinstance(default, int | float | str):
+        plain = isinstance(default, int | float | str)
+        if plain and not _find_flag(cls, name):
             return {name: _format_value(default)}
     return {}
 

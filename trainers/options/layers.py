@@ -6,16 +6,17 @@ import math
 
 from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.layers import (
-    ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
     TOKEN_SAMPLERS,
     AxialEncoding,
     GridPositions,
+    Recipe,
 )
 from keras_lengen.layers.attention.fused import find_backend_obstacle
 from keras_lengen.layers.attention.fused_devices import find_device_obstacle
 from keras_lengen.layers.positions.base import check_reach
+from keras_lengen.layers.transformer import AttentionRecipe
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.calls import construct, parse_call
 from trainers.options.option import options
@@ -62,21 +63,47 @@ def build_encoding(config):
     return _make(config, kind, arguments)
 
 
-def find_attention(config):
-    """Returns the class of attention that a configuration names.
+def build_attention(config):
+    """Makes the recipe of the attention that the flags describe.
 
     Raises:
-        ConfigError: If it is given arguments.
+        ConfigError: If there is no such attention, it does not accept an
+            argument, or another flag sets the argument.
     """
-    if config.attention in ATTENTIONS:
-        return ATTENTIONS[config.attention]
     kind, arguments = _parse(config, "--attention")
-    if arguments:
+    of_flags = _list_attention_flags(config)
+    for name in arguments.keys() & of_flags:
+        flag, _ = of_flags[name]
         raise ConfigError(
-            f"--attention takes a class without arguments: write "
-            f"--attention={config.attention.partition('(')[0]}."
+            f"--attention={config.attention} and {flag} both set {name}: leave "
+            "one of them out."
         )
-    return kind
+    arguments |= {name: value for name, (_, value) in of_flags.items()}
+    with as_config_errors(ValueError):
+        recipe = Recipe(kind, **arguments)
+        return AttentionRecipe().check("--attention", recipe)
+
+
+def _list_attention_flags(config):
+    """Lists the arguments of attention that other flags set.
+
+    Returns:
+        Dict from names of arguments to the flag and the value.
+    """
+    found = {}
+    if config.score_factor == "evaluation_log_length":
+        # The logarithm of one token is 0.
+        trained = max(find_longest_trained(config), 2)
+        found["train_length"] = "--score_factor", trained
+    elif config.score_factor != "none":
+        found["score_factor"] = "--score_factor", config.score_factor
+    if config.attention_weights == "entmax":
+        found["use_entmax"] = "--attention_weights", True
+    if config.chunk_size:
+        found["chunk_size"] = "--chunk_size", config.chunk_size
+    if config.fused != "auto":
+        found["fused"] = "--fused", config.fused == "true"
+    return found
 
 
 def model_arguments(config):
@@ -87,18 +114,19 @@ def model_arguments(config):
         "model_dim": config.model_dim,
         "dropout": config.dropout,
         "encoding": build_encoding(config),
-        "attention": find_attention(config),
-        **_score_arguments(config),
-        "use_entmax": config.attention_weights == "entmax",
-        "chunk_size": config.chunk_size or "auto",
-        "fused": {"true": True, "false": False}.get(config.fused, "auto"),
+        "attention": build_attention(config),
         "draw": config.draw,
         "dtype": config.precision,
     }
 
 
-def check_fused(config):
-    """Raises `ConfigError` if fused kernels are required but impossible."""
+def check_attention(config):
+    """Raises `ConfigError` if there is no such attention here.
+
+    That is for wrong arguments, and if fused kernels are required but
+    impossible.
+    """
+    build_attention(config)
     if config.fused != "true":
         return
     obstacle = find_backend_obstacle() or find_device_obstacle(
@@ -114,15 +142,6 @@ def check_fused(config):
 def find_longest_trained(config):
     """Returns the number of tokens of the longest training sequences."""
     return max(map(config.total_length, config.trained_lengths))
-
-
-def _score_arguments(config):
-    """Returns the arguments of a model that --score_factor sets."""
-    if config.score_factor == "evaluation_log_length":
-        # The logarithm of one token is 0.
-        return {"train_length": max(find_longest_trained(config), 2)}
-    learned = config.score_factor
-    return {"score_factor": None if learned == "none" else learned}
 
 
 def with_max_position(config):

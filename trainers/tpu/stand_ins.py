@@ -7,6 +7,7 @@ from keras import ops
 
 from datasets.indexed import indexed_dataset
 from datasets.seeds import fold_in
+from keras_lengen.layers import Recipe
 from keras_lengen.models import (
     EncoderDecoder,
     TransformerDecoder,
@@ -132,7 +133,13 @@ def make_stand_in(name, model, arguments, targets=0, **fields):
 
 
 def _build(model, arguments, config):
-    return model(**{**arguments, **model_arguments(config)})
+    of_flags = model_arguments(config)
+    if "attention" in arguments:
+        # Flags keep the options of the preset that they do not set.
+        given = of_flags["attention"]
+        own = arguments["attention"].arguments
+        of_flags["attention"] = Recipe(given.layer, **own | given.arguments)
+    return model(**{**arguments, **of_flags})
 
 
 _SMALL = {

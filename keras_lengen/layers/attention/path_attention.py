@@ -78,9 +78,7 @@ class PaTHAttention(MultiHeadAttention):
     Args:
         num_heads: int, at least 1. Number of heads.
         key_dim: int, at least 1. Width of the queries and keys of a head.
-        use_forget_gate: bool, whether tokens also have forget gates. Models
-            take a class of attention without arguments: for forget gates, pass
-            a subclass whose constructor sets `use_forget_gate=True`.
+        use_forget_gate: bool, whether tokens also have forget gates.
         scale_gates: bool, whether the sum of the gates is divided by `sqrt(D)`
             like the product, as in the authors' code; needs
             `use_forget_gate`.

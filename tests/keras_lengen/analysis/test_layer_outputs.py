@@ -6,7 +6,7 @@ from keras import ops
 from keras_lengen.analysis import attention_weights, block_activations
 from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import ALiBi, RandomizedRoPE, RelativeEncoding
-from tests.keras_lengen.models.small import encoder, encoder_decoder
+from tests.keras_lengen.models.small import encoder, encoder_decoder, recipe
 
 
 def draw(tokens, seed=0):
@@ -25,8 +25,9 @@ def test_weights_of_an_encoder_are_those_of_its_layer():
 
 
 def test_layers_by_name():
-    options = {"num_layers": 2, "num_decoder_layers": 1, "chunk_size": 2}
-    model = encoder_decoder(RelativeEncoding(), **options)
+    options = {"num_layers": 2, "num_decoder_layers": 1}
+    chunked = recipe(chunk_size=2)
+    model = encoder_decoder(RelativeEncoding(), attention=chunked, **options)
     inputs = {"token_ids": draw(5), "target_ids": draw(3, seed=1)}
     before = ops.convert_to_numpy(model(inputs))
     shapes = [w.shape for w in attention_weights(model, inputs).values()]

@@ -20,15 +20,12 @@ from keras_lengen.checks.arguments import (
     OrDefault,
     Regularizer,
     Seed,
-    Subclass,
     Tuple,
     check_keys,
 )
 from keras_lengen.layers import (
     ENCODINGS,
     ALiBi,
-    ForgettingAttention,
-    MultiHeadAttention,
     OrdinalPositions,
     RandomizedPositions,
     RoPE,
@@ -39,7 +36,6 @@ from keras_lengen.models import TransformerEncoder, presets
 from tests.keras_lengen.bad_inputs import INF, NAN, SIZES
 
 SAMPLER = Instance(PositionSampler, "OrdinalPositions()")
-ATTENTION = Subclass(MultiHeadAttention)
 RELU, LEAKY = keras.activations.relu, keras.layers.LeakyReLU()
 ZEROS = keras.initializers.Zeros()
 ORDINAL = OrdinalPositions()
@@ -71,7 +67,6 @@ ORDINAL = OrdinalPositions()
         (Initializer(), ZEROS, ZEROS),
         (Function(), max, max),
         (SAMPLER, ORDINAL, ORDINAL),
-        (ATTENTION, ForgettingAttention, ForgettingAttention),
         (Tuple(Integer()), [np.int8(1), 2], (1, 2)),
         (Tuple(Integer(), empty=True), [], ()),
         (OneOrMore(Integer()), np.int8(3), 3),
@@ -137,9 +132,6 @@ FLOAT32 = "0 or a number from 1.2e-38 to 3.4e+38 in size"
         (Seed(), -1, "an integer from 0 to 2147483647, or None; got -1"),
         (SAMPLER, RoPE(), "Sampler such as OrdinalPositions(); got a RoPE."),
         (SAMPLER, RandomizedPositions, "call it, RandomizedPositions(...)."),
-        (ATTENTION, RoPE, "MultiHeadAttention or a subclass of it; got"),
-        (ATTENTION, MultiHeadAttention(1, 2), "got an object: pass the class"),
-        (ATTENTION, "RoPE", "got 'RoPE': pass the class, not its name."),
         *(
             (Activation(), value, 'activation of Keras such as "relu"')
             for value in ("rely", RoPE(), 3, keras.layers.ReLU)

@@ -126,7 +126,10 @@ MODELS = {
     "encoder": (small.encoder, {"encoding": ALiBi()}),
     "decoder": (small.decoder, {}),
     "looped": (small.looped_decoder, {}),
-    "window": (small.decoder, {"sliding_window": [3, None], "sink_tokens": 1}),
+    "window": (
+        small.decoder,
+        {"attention": [small.recipe(sliding_window=3, sink_tokens=1), None]},
+    ),
     "added": (small.encoder, {"encoding": SinusoidalEncoding()}),
 }
 

@@ -14,6 +14,7 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RandomizedRoPE,
     RandomizedSinusoidalEncoding,
+    Recipe,
     TransformerBlock,
 )
 from keras_lengen.layers.drawing import Dropout
@@ -35,7 +36,10 @@ LAYERS = {
     ),
     "geometric attention": lambda: GeometricAttention(2, 8, dropout=0.3),
     "block": lambda: TransformerBlock(
-        2, encoding=randomized(), dropout=0.3, attention_dropout=0.3
+        2,
+        encoding=randomized(),
+        dropout=0.3,
+        attention=Recipe(MultiHeadAttention, dropout=0.3),
     ),
     "absolute encoding": lambda: RandomizedSinusoidalEncoding(max_position=64),
     "rotary encoding": randomized,

@@ -6,7 +6,7 @@ import functools
 import keras
 import numpy as np
 
-from keras_lengen.layers import MultiHeadAttention
+from keras_lengen.layers import MultiHeadAttention, Recipe
 from keras_lengen.models import (
     EncoderDecoder,
     LoopedDecoder,
@@ -33,6 +33,8 @@ encoder = functools.partial(_small, TransformerEncoder)
 decoder = functools.partial(_small, TransformerDecoder)
 encoder_decoder = functools.partial(_small, EncoderDecoder)
 looped_decoder = functools.partial(_small, LoopedDecoder, loops=2)
+
+recipe = functools.partial(Recipe, MultiHeadAttention)
 
 MODELS = {
     "encoder": encoder,

@@ -139,15 +139,24 @@ UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}
     ),
     (
         "encoder_decoder",
-        {"sliding_window": lambda n: n + 1, **UNEQUAL},
-        "sliding_window .* as many layers",
+        {"attention": lambda n: None, **UNEQUAL},
+        "attention .* as many layers",
     ),
     (
         "decoder",
-        {"sliding_window": [2, 3], "num_layers": 3},
+        {"attention": [None, None], "num_layers": 3},
         "one entry for each of the 3 layers; got",
     ),
-    ("decoder", {"sink_tokens": 1}, "sink_tokens=1 .* set sliding_window"),
+    (
+        "decoder",
+        {"attention": small.recipe(sink_tokens=1)},
+        "sink_tokens=1 .* set sliding_window",
+    ),
+    (
+        "decoder",
+        {"attention": small.recipe(num_heads=2)},
+        "attention must not have num_heads, which is an argument of the block",
+    ),
 )
 def test_wrong_arguments_raise(name, changes):
     small.MODELS[name](**changes)

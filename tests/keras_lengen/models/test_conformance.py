@@ -27,17 +27,25 @@ from tests.keras_lengen.wrong import Wrong
 OPTIONS = {
     "plain": {},
     "pre": {"normalization": "pre", "rms_norm": True},
-    "chunks": {"chunk_size": 2, "num_key_value_heads": 1},
-    "window": {"sliding_window": 3, "sink_tokens": 1},
+    "chunks": {
+        "attention": small.recipe(chunk_size=2),
+        "num_key_value_heads": 1,
+    },
+    "window": {"attention": small.recipe(sliding_window=3, sink_tokens=1)},
     "tied": {"tie_embeddings": True, "output_size": small.VOCABULARY_SIZE},
     "draws by layer": {"draw": "layer", "num_layers": 2},
     "scores": {
-        "score_factor": "log_length",
-        "use_query_key_norm": True,
-        "use_sinks": True,
-        "logit_soft_cap": 5.0,
+        "attention": small.recipe(
+            score_factor="log_length",
+            use_query_key_norm=True,
+            use_sinks=True,
+            logit_soft_cap=5.0,
+        )
     },
-    "gates": {"use_gate": True, "gated_feedforward": True},
+    "gates": {
+        "attention": small.recipe(use_gate=True),
+        "gated_feedforward": True,
+    },
 }
 
 

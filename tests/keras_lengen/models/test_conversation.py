@@ -152,7 +152,7 @@ def test_each_token_is_computed_once_and_positions_are_drawn_once(monkeypatch):
 @pytest.mark.parametrize("window", [None, 3])
 def test_an_ended_row_makes_room(window):
     """And its rolling cache is computed again."""
-    model = decoder(T5Bias(), sliding_window=window)
+    model = decoder(T5Bias(), attention=small.recipe(sliding_window=window))
     free = model.generate(TURNS[0], 8)
     end = int(free[0, 0])
     conversation = model.start_conversation(max_length=30)

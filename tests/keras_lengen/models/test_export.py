@@ -36,7 +36,9 @@ def exported(model, tmp_path):
 
 
 MODELS = {
-    "chunks": lambda: small.encoder(RandomizedALiBi(**EVEN), chunk_size=4),
+    "chunks": lambda: small.encoder(
+        RandomizedALiBi(**EVEN), attention=small.recipe(chunk_size=4)
+    ),
     "decoder": lambda: small.decoder(
         ALiBi(), output_size=small.VOCABULARY_SIZE
     ),
@@ -69,9 +71,11 @@ def with_encoding(name):
 
 FILES = {
     **{name: functools.partial(with_encoding, name) for name in encodings.ROWS},
-    "chunks": lambda: small.decoder(ALiBi(), chunk_size=4),
+    "chunks": lambda: small.decoder(
+        ALiBi(), attention=small.recipe(chunk_size=4)
+    ),
     "chunks with a window": lambda: small.encoder(
-        RoPE(), chunk_size=4, sliding_window=3
+        RoPE(), attention=small.recipe(chunk_size=4, sliding_window=3)
     ),
     "grid": lambda: small.encoder(
         AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=4))

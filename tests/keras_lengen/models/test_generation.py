@@ -17,12 +17,13 @@ from keras_lengen.layers import (
     NTKRoPE,
     PaTHAttention,
     RandomizedRoPE,
+    Recipe,
     RoPE,
     T5Bias,
 )
 from tests.covering import cover
 from tests.keras_lengen.models import decoding, small
-from tests.keras_lengen.models.small import attentive, eagerly
+from tests.keras_lengen.models.small import attentive, eagerly, recipe
 
 VOCABULARY_SIZE, NEW_TOKENS, MAX_LENGTH = 9, 4, 20
 RANDOM = np.random.default_rng(0)
@@ -42,14 +43,20 @@ GRID = GridPositions(width=3)
 SUBJECTS = {
     "rotation": lambda: make(RoPE(), num_layers=2),
     "grouped heads": lambda: make(
-        T5Bias(), num_key_value_heads=1, chunk_size=2
+        T5Bias(), num_key_value_heads=1, attention=recipe(chunk_size=2)
     ),
-    "rolling cache": lambda: make(ALiBi(), sliding_window=3, sink_tokens=1),
+    "rolling cache": lambda: make(
+        ALiBi(), attention=recipe(sliding_window=3, sink_tokens=1)
+    ),
     "layers": lambda: make(
         [RoPE(), None, ALiBi()],
         num_layers=3,
         normalization="pre",
-        sliding_window=[None, 2, 3],
+        attention=[
+            None,
+            recipe(sliding_window=2),
+            recipe(sliding_window=3, use_gate=True),
+        ],
     ),
     "length": lambda: make(NTKRoPE(scaling_factor=2.0, original_length=4)),
     "pairs": lambda: make(
@@ -65,7 +72,9 @@ SUBJECTS = {
         small.encoder_decoder, RoPE(), cross_encoding=ALiBi()
     ),
     "forgetting": lambda: make(attention=ForgettingAttention),
-    "paths": lambda: make(attention=PaTHAttention),
+    "paths": lambda: make(
+        attention=Recipe(PaTHAttention, use_forget_gate=True)
+    ),
     "geometric": lambda: make(attention=GeometricAttention),
 }
 METHODS = {

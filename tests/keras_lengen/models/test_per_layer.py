@@ -16,6 +16,7 @@ from tests.keras_lengen.models import small
 
 IDS = small.token_ids()
 WINDOWS = [3, None, 2]
+RECIPES = [small.recipe(sliding_window=window) for window in WINDOWS]
 
 
 def attentions_of(model):
@@ -28,14 +29,12 @@ def encodings_of(model):
 
 @pytest.mark.product
 @pytest.mark.parametrize(
-    "windows", [WINDOWS, tuple(WINDOWS), lambda layer: WINDOWS[layer]]
+    "recipes", [RECIPES, tuple(RECIPES), lambda layer: RECIPES[layer]]
 )
-def test_each_block_has_its_own_encoding_and_window(windows):
+def test_each_block_has_its_own_encoding_and_window(recipes):
     given = [RoPE(max_wavelength=100), None, ALiBi()]
     model = small.with_random_weights(
-        small.encoder(
-            given, num_layers=3, sliding_window=windows, sink_tokens=1
-        )
+        small.encoder(given, num_layers=3, attention=recipes)
     )
     found = encodings_of(model)
     assert [type(each).__name__ for each in found] == ["RoPE", "NoPE", "ALiBi"]
@@ -44,8 +43,7 @@ def test_each_block_has_its_own_encoding_and_window(windows):
     assert found[0] is not given[0]
     attentions = attentions_of(model)
     assert [each.sliding_window for each in attentions] == WINDOWS
-    assert model.sliding_window == WINDOWS
-    assert [each.sink_tokens for each in attentions] == [1, 0, 1]
+    assert model.attention == RECIPES
     expected = model.embedding(IDS) * 4
     for block in model.blocks:
         expected = block(expected)

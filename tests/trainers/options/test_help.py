@@ -4,6 +4,7 @@ import shlex
 import pytest
 
 from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.layers.transformer import OF_BLOCK
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
@@ -48,7 +49,8 @@ def test_help_of_a_name_has_its_arguments_and_an_example(flag):
         assert text.startswith(f"{name}, for --{flag}\n\n")
         text, _, example = text.rpartition("Example:\n")
         made = known.registry.get(name, object)
-        for argument in constructor_arguments(made).keys() - {"sampler"}:
+        taken = OF_BLOCK if flag == "attention" else ("sampler",)
+        for argument in constructor_arguments(made).keys() - {*taken}:
             assert re.search(rf"^  {argument}.*\n      \S", text, re.M)
         assert example.startswith(f"  --{flag}=")
         flags = dict(each[2:].split("=", 1) for each in shlex.split(example))

@@ -9,7 +9,11 @@ from keras_lengen.checks.arguments import fits_float32
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
-from trainers.options.layers import build, with_max_position
+from trainers.options.layers import (
+    build,
+    check_attention,
+    with_max_position,
+)
 from trainers.options.lengths import parse_lengths
 from trainers.options.option import options
 
@@ -90,6 +94,7 @@ def find_refusal(texts):
         config = resolve(EXPERIMENT.config, EXPERIMENT.presets, given)
         if config.encoding:
             with_max_position(config)
+        check_attention(config)
         for flag in ("--curriculum", "--learning_rate_schedule"):
             build(config, flag)
     except ConfigError as error:

@@ -4,10 +4,11 @@ import sys
 
 import pytest
 
+from keras_lengen.layers import PaTHAttention, Recipe
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import EXPERIMENT, make_task
 from trainers.errors import ConfigError
-from trainers.options.layers import build_encoding, find_attention
+from trainers.options.layers import build_attention, build_encoding
 from trainers.records.opened_run import open_run
 
 SOURCE = """
@@ -60,7 +61,7 @@ def test_a_run_of_own_classes(own, tmp_path):
     encoding = build_encoding(config)
     assert encoding.alibi_bias_max == 4
     assert type(encoding.sampler).__name__ == "Indices"
-    assert find_attention(config).__name__ == "Attention"
+    assert build_attention(config).layer.__name__ == "Attention"
     assert make_task(config.task).odd
 
     run = tmp_path / "run"
@@ -108,7 +109,19 @@ def test_where_nothing_is_found(tmp_path):
         toy_config(encoding=f"{tmp_path}/nothing.py:Slopes")
     with pytest.raises(ConfigError, match=r"no module nothing\.here here"):
         toy_config(encoding="nothing.here:Slopes")
-    with pytest.raises(ConfigError, match="attention takes a class without"):
-        find_attention(
-            toy_config(attention="keras_lengen.layers:PaTHAttention(a=1)")
-        )
+
+
+def test_arguments_of_attention():
+    name = "PaTHAttention(use_forget_gate=True)"
+    config = toy_config(attention=name, score_factor="head", chunk_size=8)
+    made = {"use_forget_gate": True, "score_factor": "head", "chunk_size": 8}
+    assert build_attention(config) == Recipe(PaTHAttention, **made)
+    for attention, message in (
+        ("PaTHAttention(a=1)", "PaTHAttention has no argument 'a'"),
+        ("PaTHAttention(num_heads=2)", "must not have num_heads, which is an"),
+        ("PaTHAttention(sliding_window=0)", "sliding_window must be a positi"),
+        ("MultiHeadAttention(score_factor='head')", "and --score_factor both"),
+    ):
+        config = toy_config(attention=attention, score_factor="head")
+        with pytest.raises(ConfigError, match=message):
+            build_attention(config)
