@@ -13,8 +13,9 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_mask,
 )
-from keras_lengen.layers.attention.cache import Cache
-from keras_lengen.layers.attention.inputs import Context, find_width
+from keras_lengen.layers.attention.call_arguments import Cache
+from keras_lengen.layers.attention.context import Context
+from keras_lengen.layers.attention.inputs import find_width
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.drawing import DrawingLayer, Dropout
@@ -324,6 +325,30 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
                 index=cache_update_index,
             )
         to_self["return_attention_scores"] = return_attention_scores
+        return self._apply(inputs, memory, cache, to_self, to_memory, training)
+
+    def _apply(
+        self,
+        inputs: Tensor,
+        memory: Tensor | None,
+        cache: dict[str, Cache] | None,
+        to_self: dict[str, Any],
+        to_memory: dict[str, Any],
+        training: bool | None,
+    ) -> Any:
+        """Applies the branches to inputs that are checked.
+
+        Args:
+            inputs: `(B, T, M)`.
+            memory: `(B, S, N)`, or `None`.
+            cache: Dict of caches, or `None`.
+            to_self: Dict of call arguments of the self-attention.
+            to_memory: Dict of those of the cross-attention.
+            training: bool or `None`.
+
+        Returns:
+            What the block returns.
+        """
         new_cache: dict[str, Cache] = {}
         weights: list[Tensor] = []
 
@@ -341,20 +366,21 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
                 layer, x, source, cache, new_cache, training, to_memory
             )[0]
 
-        def feed_forward(x: Tensor) -> Tensor:
-            hidden = self.hidden_dense(x)
-            if self.gated_feedforward:
-                hidden = self.gate_dense(x) * hidden
-            return self.output_dense(hidden)
-
         x = ops.cast(inputs, self.compute_dtype)
         x = self._add_residual(x, attend, "attention_norm", training)
         if self.cross_attention:
             norm = "cross_attention_norm"
             x = self._add_residual(x, cross_attend, norm, training)
-        x = self._add_residual(x, feed_forward, "feedforward_norm", training)
+        norm = "feedforward_norm"
+        x = self._add_residual(x, self._feed_forward, norm, training)
         results = (x, *weights, *([] if cache is None else [new_cache]))
         return x if len(results) == 1 else results
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        hidden = self.hidden_dense(x)
+        if self.gated_feedforward:
+            hidden = self.gate_dense(x) * hidden
+        return self.output_dense(hidden)
 
     def _attend(
         self,

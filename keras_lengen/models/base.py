@@ -27,11 +27,11 @@ from keras_lengen.checks.inputs import (
     show,
 )
 from keras_lengen.layers.attention.cache import (
-    Cache,
     find_new_positions,
     find_sequence_length,
 )
-from keras_lengen.layers.attention.inputs import Context, make_context
+from keras_lengen.layers.attention.call_arguments import Cache
+from keras_lengen.layers.attention.context import Context, make_context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.block_arguments import BlockArguments
@@ -237,26 +237,8 @@ class Transformer(BlockArguments, TokenModel):
         cross_encoding: PositionalEncoding | None = None,
     ) -> None:
         """Creates and builds all layers, at the end of a constructor."""
-        initializer = self.embeddings_initializer
-        if initializer is None:
-            initializer = keras.initializers.TruncatedNormal(stddev=0.02)
-        embedding = (
-            keras.layers.ReversibleEmbedding
-            if self.tie_embeddings
-            else keras.layers.Embedding
-        )
         with self.parts_scope():
-            self.embedding = embedding(
-                self.vocabulary_size,
-                self.model_dim,
-                # A copy: one initializer instance would give all models the
-                # same initial values.
-                embeddings_initializer=copy_initializer(initializer),
-                dtype=self.dtype_policy,
-                name="embedding",
-            )
-        # As the head, it is called with masked features; Keras would warn.
-        self.embedding.supports_masking = True
+            self.embedding = self._make_embedding()
         self.dropout_layer = Dropout(
             self.dropout
             if self.embedding_dropout is None
@@ -292,6 +274,26 @@ class Transformer(BlockArguments, TokenModel):
                 self.head = self._make_head()
         # No weight depends on the shape of the inputs.
         self.build((None, None))
+
+    def _make_embedding(self) -> keras.Layer:
+        initializer = self.embeddings_initializer
+        if initializer is None:
+            initializer = keras.initializers.TruncatedNormal(stddev=0.02)
+        kind = keras.layers.Embedding
+        if self.tie_embeddings:
+            kind = keras.layers.ReversibleEmbedding
+        embedding = kind(
+            self.vocabulary_size,
+            self.model_dim,
+            # A copy: one initializer instance would give all models the same
+            # initial values.
+            embeddings_initializer=copy_initializer(initializer),
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+        # As the head, it is called with masked features; Keras would warn.
+        embedding.supports_masking = True
+        return embedding
 
     def _make_head(self) -> keras.Layer:
         return keras.layers.Dense(
@@ -738,19 +740,7 @@ class Transformer(BlockArguments, TokenModel):
         }
         check_keys(inputs, known, "inputs")
         names = {name for name, value in inputs.items() if value is not None}
-        if "token_ids" not in names:
-            wanted = self.input_name("token_ids")
-            given = ", ".join(map(self.input_name, sorted(names))) or "none"
-            raise ValueError(
-                f"inputs must have {wanted}, integers of shape (B, T); got "
-                f"{given}."
-            )
-        if {"lengths", "padding_mask"} <= names:
-            raise ValueError(
-                f"give at most one of {self.input_name('lengths')} and "
-                f"{self.input_name('padding_mask')}: both say which tokens "
-                "are padding."
-            )
+        self._check_names(names)
         inputs = {name: inputs[name] for name in names}
         ids = self._read_token_ids(inputs["token_ids"])
         if "lengths" in names:
@@ -787,6 +777,26 @@ class Transformer(BlockArguments, TokenModel):
                 inputs["positions"], tokens
             )
         return inputs
+
+    def _check_names(self, names: set[str]) -> None:
+        """Raises `ValueError` if an input is missing or one too many is given.
+
+        Args:
+            names: Set of the names of the inputs that are given.
+        """
+        if "token_ids" not in names:
+            wanted = self.input_name("token_ids")
+            given = ", ".join(map(self.input_name, sorted(names))) or "none"
+            raise ValueError(
+                f"inputs must have {wanted}, integers of shape (B, T); got "
+                f"{given}."
+            )
+        if {"lengths", "padding_mask"} <= names:
+            raise ValueError(
+                f"give at most one of {self.input_name('lengths')} and "
+                f"{self.input_name('padding_mask')}: both say which tokens "
+                "are padding."
+            )
 
     def _check_packed(self, names: set[str], new_tokens: int) -> None:
         """Raises `ValueError` if packed rows are no inputs for a call.

@@ -224,6 +224,18 @@ def make_run(
         lambda value: value if value is None else ops.convert_to_tensor(value),
         constants,
     )
+    programs = _find_programs(model, slots, layers, max_new_tokens, options)
+    return Run(programs, constants, token_ids, cache)
+
+
+def _find_programs(
+    model: Transformer,
+    slots: int,
+    layers: tuple[int, ...],
+    max_new_tokens: int,
+    options: Options,
+) -> Generator | BeamSearch:
+    """Finds the programs for some options, which the model keeps."""
     # Options that programs are compiled for; the others are constants.
     fixed = options._replace(
         temperature=0.0,
@@ -234,7 +246,7 @@ def make_run(
         seed=None,
     )
     kind = Generator if options.num_beams == 1 else BeamSearch
-    programs = model.programs.get(
+    return model.programs.get(
         model,
         (kind, slots, layers, max_new_tokens, fixed),
         lambda: kind(
@@ -245,7 +257,6 @@ def make_run(
             options=fixed,
         ),
     )
-    return Run(programs, constants, token_ids, cache)
 
 
 def _find_different(

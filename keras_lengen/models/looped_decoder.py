@@ -14,7 +14,7 @@ from keras_lengen.checks.inputs import (
     guard_same_size,
     read_mask,
 )
-from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.models.base import BlockCache, Inputs, convert_numbers
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.options import LoopedOptions

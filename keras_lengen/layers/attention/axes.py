@@ -13,7 +13,8 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.inputs import check_rank, find_static_size
-from keras_lengen.types import Shape, Size, Tensor, TensorLike
+from keras_lengen.layers.attention.call_arguments import CallArguments
+from keras_lengen.types import Shape, Size, Tensor
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,7 +181,7 @@ def plan_axes(
     query: Tensor,
     value: Tensor,
     key: Tensor | None,
-    further: dict[str, Any],
+    given: CallArguments,
 ) -> FoldedAxes | None:
     """Finds out which axes of inputs are folded into the batch.
 
@@ -189,8 +190,7 @@ def plan_axes(
         query: Tensor with any number of axes.
         value: Tensor with any number of axes.
         key: Tensor with any number of axes, or `None`.
-        further: Call arguments by name that attention over several axes
-            refuses.
+        given: `CallArguments`.
 
     Returns:
         `FoldedAxes`, or `None` if query and value have three axes.
@@ -206,8 +206,8 @@ def plan_axes(
     for name, tensor in inputs.items():
         check_rank(name, tensor, (rank,), f"of {rank} axes, as query has")
     check_equal_axes(value.shape, value.shape if key is None else key.shape)
-    for name, given in further.items():
-        if given is not None:
+    for name in ("cache", "length", "segment_ids", "key_segment_ids"):
+        if getattr(given, name) is not None:
             raise ValueError(
                 f"{name} needs inputs with three axes, (B, T, M); got a query "
                 f"of shape {_format(query.shape)}."
@@ -282,42 +282,45 @@ def fold_inputs(
     query: Tensor,
     value: Tensor,
     key: Tensor | None,
-    masks: tuple[TensorLike | None, ...],
-    places: tuple[TensorLike | None, ...],
+    given: CallArguments,
     heads: int,
-) -> tuple[Any, ...]:
-    """Folds the inputs of a call; the arguments are as in `read_inputs`.
+) -> tuple[Tensor, Tensor, Tensor | None, CallArguments]:
+    """Folds the inputs of a call; tensors that are one before are one after.
 
-    Tensors that are one before are one after.
+    Args:
+        axes: `FoldedAxes`.
+        query: Tensor with more than three axes.
+        value: Tensor with more than three axes.
+        key: Tensor with more than three axes, or `None`.
+        given: `CallArguments`.
+        heads: int, number of heads.
 
     Returns:
-        Tuple of query, value, key, masks and places.
+        Tuple of query, value, key and the call arguments.
     """
-    folded = {id(query): axes.fold(query)}
-    for tensor in (value, key):
-        if tensor is not None and id(tensor) not in folded:
+    folded: dict[int, Any] = {id(None): None}
+    for tensor in (query, value, key):
+        if id(tensor) not in folded:
             folded[id(tensor)] = axes.fold(tensor)
-    *padding, attention_mask = masks
+    changes: dict[str, Any] = {}
     rank = len(query.shape)
-    new_masks = []
-    for name, mask in zip(
-        ("query_mask", "value_mask", "key_mask"), padding, strict=True
-    ):
+    for name in ("query_mask", "value_mask", "key_mask"):
+        mask = getattr(given, name)
         if mask is not None:
             shape = f"of the {name.removesuffix('_mask')} without its last axis"
             check_rank(name, mask, (rank - 1,), shape)
-            mask = axes.fold(mask)
-        new_masks.append(mask)
-    if attention_mask is not None:
-        attention_mask = axes.fold_attention_mask(attention_mask, heads)
-    positions = tuple(
-        keras.tree.map_structure(axes.repeat, each) for each in places
-    )
+            changes[name] = axes.fold(mask)
+    if given.attention_mask is not None:
+        changes["attention_mask"] = axes.fold_attention_mask(
+            given.attention_mask, heads
+        )
+    for name in ("positions", "key_positions"):
+        changes[name] = keras.tree.map_structure(
+            axes.repeat, getattr(given, name)
+        )
     return (
-        *(folded[id(query)], folded[id(value)]),
-        None if key is None else folded[id(key)],
-        (*new_masks, attention_mask),
-        positions,
+        *(folded[id(query)], folded[id(value)], folded[id(key)]),
+        dataclasses.replace(given, **changes),
     )
 
 

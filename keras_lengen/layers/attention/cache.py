@@ -19,6 +19,7 @@ from keras_lengen.checks.inputs import (
     read_index,
 )
 from keras_lengen.layers.attention.call import Tensors
+from keras_lengen.layers.attention.call_arguments import Cache, CallArguments
 from keras_lengen.layers.attention.windows import (
     Window,
     count_slots,
@@ -27,9 +28,6 @@ from keras_lengen.layers.attention.windows import (
 from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.types import Positions, Size, Tensor, TensorLike
-
-Cache: TypeAlias = dict[str, Tensor]
-"""Keys and values by name, each `(B, S, heads, width)`."""
 
 Sizes: TypeAlias = dict[str, tuple[int, int]]
 """Heads and width of the tensors of a cache, by name."""
@@ -131,27 +129,18 @@ class CachedKeys(keras.layers.Layer):
                 )
 
 
-def check_ring(
-    layer: CachedKeys,
-    causal: bool,
-    index: Size | None,
-    attention_mask: TensorLike | None,
-    return_weights: bool,
-) -> None:
+def check_ring(layer: CachedKeys, given: CallArguments) -> None:
     """Raises `ValueError` if a call cannot use a cache of latest keys only.
 
     Args:
-        layer: Attention with a `sliding_window`, called with a cache.
-        causal: Value of `use_causal_mask`.
-        index: Value of `cache_update_index`.
-        attention_mask: Value of `attention_mask`.
-        return_weights: Value of `return_attention_scores`.
+        layer: Attention with a `sliding_window`.
+        given: `CallArguments` with a cache.
     """
     for wrong, remedy in (
-        (not causal, "set use_causal_mask"),
-        (index is None, "pass cache_update_index"),
-        (attention_mask is not None, "leave attention_mask out"),
-        (return_weights, "leave return_attention_scores out"),
+        (not given.use_causal_mask, "set use_causal_mask"),
+        (given.cache_update_index is None, "pass cache_update_index"),
+        (given.attention_mask is not None, "leave attention_mask out"),
+        (given.return_attention_scores, "leave return_attention_scores out"),
     ):
         if wrong:
             raise ValueError(

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_lengen.layers.attention.cache import CachedKeys
 from keras_lengen.layers.attention.call import Call
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.engines import (
     attend_at_once,
     attend_in_chunks,
@@ -14,7 +15,6 @@ from keras_lengen.layers.attention.engines import (
 )
 from keras_lengen.layers.attention.flash import attend_flash
 from keras_lengen.layers.attention.fused import attend_fused, is_fused
-from keras_lengen.layers.attention.inputs import Context
 from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.positional import (
     EncodedBias,

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.call import Call, Tensors
-from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.scores import Products, ScoreRule
 from keras_lengen.layers.attention.visibility import Visibility

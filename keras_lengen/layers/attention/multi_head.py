@@ -25,15 +25,17 @@ from keras_lengen.layers.attention.axes import (
     join_axes,
     return_results,
 )
-from keras_lengen.layers.attention.cache import Cache, update_cache
+from keras_lengen.layers.attention.cache import update_cache
+from keras_lengen.layers.attention.call_arguments import Cache, CallArguments
 from keras_lengen.layers.attention.chunks import ChunkSize
 from keras_lengen.layers.attention.computation import Computation
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.flash import check_flash
 from keras_lengen.layers.attention.fused import refuse
 from keras_lengen.layers.attention.inputs import (
-    Context,
     find_output_spec,
     read_inputs,
+    take_checked,
 )
 from keras_lengen.layers.attention.keras_weights import (
     load_keras_weights,
@@ -549,14 +551,28 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         context: Context | None = None,
     ) -> Any:
         Boolean().check("return_attention_scores", return_attention_scores)
-        x, key, value, cache, context = read_inputs(
-            *(self, query, value, key, context, training),
-            masks=(query_mask, value_mask, key_mask, attention_mask),
-            places=(positions, key_positions, length),
-            segments=(segment_ids, key_segment_ids),
-            slots=(cache, cache_update_index),
-            modes=(use_causal_mask, self_attention, return_attention_scores),
-        )
+        if context is not None:
+            inputs = take_checked(query, value, cache, context)
+        else:
+            given = CallArguments(
+                query_mask=query_mask,
+                value_mask=value_mask,
+                key_mask=key_mask,
+                attention_mask=attention_mask,
+                return_attention_scores=return_attention_scores,
+                training=training,
+                use_causal_mask=use_causal_mask,
+                positions=positions,
+                key_positions=key_positions,
+                self_attention=self_attention,
+                segment_ids=segment_ids,
+                key_segment_ids=key_segment_ids,
+                length=length,
+                cache=cache,
+                cache_update_index=cache_update_index,
+            )
+            inputs = read_inputs(self, query, value, key, given)
+        x, key, value, cache, context = inputs
         rule, of_keys = self.make_rule(training), key
         query, key, value = self._project(x, key, value)
         self._add_activity_losses(context, query, key, value)
@@ -640,9 +656,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         key: keras.KerasTensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        is_self = (value if key is None else key) is query
+        kwargs.pop("context", None)
         return find_output_spec(
-            self, query, value, key, is_self=is_self, options=kwargs
+            self, query, value, key, CallArguments(**kwargs)
         )
 
 

@@ -77,9 +77,7 @@ def attend(
     """
     batch, tokens = query.shape[:2]
     key_heads, repeats = plan.key_heads, plan.repeats
-    # (B, T, H, D) to (B, repeats, T, key heads * D).
-    query = query.reshape(batch, tokens, key_heads, repeats, plan.width)
-    query = jnp.moveaxis(query, 3, 1).reshape(batch, repeats, tokens, -1)
+    query = _group_heads(plan, query)
     key, value = (array.reshape(*array.shape[:2], -1) for array in (key, value))
     if key_mask is not None:
         key_mask = key_mask.astype(jnp.int32)
@@ -96,9 +94,7 @@ def attend(
         parameters = parameters.reshape(1, -1)
     if seed is not None:
         seed = seed.reshape(1, -1)
-    # The backward pass keeps the gradients of all queries of a call.
-    row_bytes = 4 * repeats * plan.group * plan.width
-    most = max(_QUERY_GRADIENT_BYTES // row_bytes // 512, 1) * 512
+    most = _find_most_queries(plan)
     outputs, sums = [], []
     for start in range(0, tokens, most):
         size = min(most, tokens - start)
@@ -123,6 +119,23 @@ def attend(
     )
     total = total.reshape(batch, repeats, key_heads, tokens)
     return output, jnp.moveaxis(total, 1, 2).reshape(batch, plan.heads, tokens)
+
+
+def _group_heads(plan: Plan, query: Array) -> Array:
+    """Returns `(B, T, H, D)` as `(B, repeats, T, key heads * D)`."""
+    batch, tokens = query.shape[:2]
+    shape = plan.key_heads, plan.repeats, plan.width
+    query = jnp.moveaxis(query.reshape(batch, tokens, *shape), 3, 1)
+    return query.reshape(batch, plan.repeats, tokens, -1)
+
+
+def _find_most_queries(plan: Plan) -> int:
+    """Finds how many queries a call of the kernels computes at most.
+
+    The backward pass keeps the gradients of all queries of a call.
+    """
+    row_bytes = 4 * plan.repeats * plan.group * plan.width
+    return max(_QUERY_GRADIENT_BYTES // row_bytes // 512, 1) * 512
 
 
 def _as_row(numbers: Array | None) -> Array | None:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from keras_lengen.layers.attention.cache import Sizes
 from keras_lengen.layers.attention.call import Tensors
-from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.types import Tensor
 
 

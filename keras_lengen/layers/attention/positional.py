@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from keras_lengen.layers.attention.cache import Sizes
 from keras_lengen.layers.attention.call import Call, Tensors
-from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.scores import Products, Term
 from keras_lengen.layers.encodings.base import PositionalEncoding, pass_on

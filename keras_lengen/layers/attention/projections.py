@@ -6,7 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.layers.attention.inputs import Context, find_width
+from keras_lengen.layers.attention.context import Context
+from keras_lengen.layers.attention.inputs import find_width
 from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.part_policies import PartPolicies
 from keras_lengen.types import Shape, Tensor

@@ -5,7 +5,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.parts import Part
 from keras_lengen.types import Tensor
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_lengen.layers.attention.cache import Sizes
 from keras_lengen.layers.attention.call import Call, Tensors
-from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.attention.scores import ScoreRule
 from keras_lengen.layers.attention.weights import WeightRule

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from keras import ops
 
 from keras_lengen.layers.attention.call import Call, Tensors
-from keras_lengen.layers.attention.inputs import Context
+from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.parts import Part
 from keras_lengen.layers.encodings.distances import HIDDEN
 from keras_lengen.types import Shape, Tensor
