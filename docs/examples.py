@@ -29,6 +29,7 @@ MODELS = {
 }
 WITH_MODELS = {
     "Recipe": layers.Recipe,
+    "LengthFactor": layers.LengthFactor,
     "Conversation": models.Conversation,
     "set_evaluation": models.set_evaluation,
 }

@@ -9,6 +9,7 @@ from keras_lengen.layers.attention.geometric_attention import (
 )
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.path_attention import PaTHAttention
+from keras_lengen.layers.attention.scores import LengthFactor
 from keras_lengen.layers.attention.stick_breaking_attention import (
     StickBreakingAttention,
 )
@@ -26,6 +27,7 @@ ATTENTIONS = ByName("attention", _ATTENTIONS)
 __all__ = [
     "ForgettingAttention",
     "GeometricAttention",
+    "LengthFactor",
     "MultiHeadAttention",
     "PaTHAttention",
     "StickBreakingAttention",

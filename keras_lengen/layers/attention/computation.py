@@ -46,6 +46,16 @@ WINDOW_CHUNKS = (256, 1024)
 only the keys in a sliding window."""
 
 
+OF_SCORES = ("score_factor", "train_length", "logit_soft_cap")
+"""Names of the options of `make_scores`."""
+
+OF_WEIGHTS = ("use_sinks", "use_entmax")
+"""Names of the options of `make_weights`."""
+
+OF_WINDOWS = ("sliding_window", "sink_tokens")
+"""Names of the options of `find_reach`."""
+
+
 class Computation(CachedKeys):
     """Base class of attention, with what it computes after the projections.
 
@@ -57,7 +67,7 @@ class Computation(CachedKeys):
     def _add_score_weights(self) -> None:
         """Creates the weights of the options of scores."""
         heads = self.num_heads
-        if self.score_factor is not None:
+        if isinstance(self.score_factor, str):
             kind = FACTORS[self.score_factor]
             shape, start = kind.start(heads, self.input_widths["query"])
             self.factor = self.add_weight(
@@ -165,8 +175,10 @@ class Computation(CachedKeys):
             training: bool or `None`, whether the call trains.
         """
         factors: list[Factor] = []
-        if self.score_factor is not None:
+        if isinstance(self.score_factor, str):
             factors.append(FACTORS[self.score_factor](self.factor))
+        elif self.score_factor is not None:
+            factors.append(self.score_factor)
         if self.train_length is not None and not training:
             factors.append(TrainLengthFactor(self.train_length))
         encoding = self.encoding

@@ -8,6 +8,11 @@ from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
 from keras_lengen.layers.attention.call import Call, Tensors
+from keras_lengen.layers.attention.computation import (
+    OF_SCORES,
+    OF_WEIGHTS,
+    OF_WINDOWS,
+)
 from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.scores import Products, ScoreRule
@@ -65,15 +70,7 @@ class GeometricAttention(MultiHeadAttention):
     Reference: Csordás et al., 2022, section 3. https://arxiv.org/abs/2110.07732
     """
 
-    unused_options = (
-        "score_factor",
-        "train_length",
-        "logit_soft_cap",
-        "use_sinks",
-        "use_entmax",
-        "sliding_window",
-        "sink_tokens",
-    )
+    unused_options = (*OF_SCORES, *OF_WEIGHTS, *OF_WINDOWS)
 
     normalize = Boolean()
 

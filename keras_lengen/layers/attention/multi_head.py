@@ -42,6 +42,7 @@ from keras_lengen.layers.attention.keras_weights import (
     remove_axes_of_heads,
 )
 from keras_lengen.layers.attention.projections import Projections
+from keras_lengen.layers.attention.scores import FactorArgument, LengthFactor
 from keras_lengen.layers.drawing import Dropout
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
@@ -122,23 +123,24 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         scale_scores: bool, whether scores are divided by `sqrt(key_dim)`. If
             not, the initial kernel of the query projection is divided by it,
             as in T5.
-        score_factor: str or `None`. Factor of the products of queries and keys,
-            before the bias is added. `"head"`: a learned number of each head,
-            at first 1. `"log_length"`: `s * log(n)`, where `s` is a learned
-            number of each head and `n` the number of keys that neither a mask
-            nor the encoding hides, so that attention does not get flatter in
-            longer sequences (scalable softmax). `"adaptive"`:
+        score_factor: str, `LengthFactor` or `None`. Factor of the products of
+            queries and keys, before the bias is added. `"head"`: a learned
+            number of each head, at first 1. `"log_length"`: `s * log(n)`, where
+            `s` is a learned number of each head and `n` the number of keys that
+            neither a mask nor the encoding hides, so that attention does not
+            get flatter in longer sequences (scalable softmax). `"adaptive"`:
             `1 + softplus(x . b) * log(i + 2) ** (2 * tanh(x . c))`, where `x`
             is the token that the query is computed from, `i` is its index among
             the real tokens, from 0, and `b` and `c` are learned vectors of each
             head, at first 0, so that the factor is 1.69 (the scale of ASEntmax,
             for `use_entmax`). Keys must then be the queries' own tokens, unless
-            there is a causal mask.
+            there is a causal mask. `LengthFactor(floor=...)`: grows with the
+            number of keys above a floor and learns nothing.
         train_length: int, at least 2, or `None`. Longest length in training: in
             evaluation, scores are multiplied by `log(n) / log(train_length)`
             before the bias is added, for queries that see `n` keys, more than
             `train_length`. It has no weights and does not change training.
-            Not together with `score_factor="log_length"`.
+            Not together with another factor for the number of keys.
         logit_soft_cap: float above 0 or `None`. With it, products of queries
             and keys, after `scale_scores` and the factor of a head, become
             `logit_soft_cap * tanh(product / logit_soft_cap)`, before the bias
@@ -351,7 +353,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     encoding = EncodingArgument(absent=NoPE)
     num_key_value_heads = Optional(Integer(example=1))
     scale_scores = Boolean()
-    score_factor = Choice("head", "log_length", "adaptive", None)
+    score_factor = FactorArgument()
     train_length = Optional(Integer(2, example=3))
     logit_soft_cap = Optional(Number(above=0, example=0.5))
     use_query_key_norm = Boolean()
@@ -386,7 +388,9 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
         encoding: PositionalEncoding | None = None,
         num_key_value_heads: int | None = None,
         scale_scores: bool = True,
-        score_factor: Literal["head", "log_length", "adaptive"] | None = None,
+        score_factor: (
+            Literal["head", "log_length", "adaptive"] | LengthFactor | None
+        ) = None,
         train_length: int | None = None,
         logit_soft_cap: float | None = None,
         use_query_key_norm: bool = False,
@@ -424,11 +428,12 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
                     "because its weights follow another rule: leave "
                     f"{name} out."
                 )
-        if self.train_length is not None and self.score_factor == "log_length":
+        factors = self.make_scores(training=False).factors
+        counting = [factor.name for factor in factors if factor.counts]
+        if len(counting) > 1:
             raise ValueError(
-                'score_factor="log_length" and train_length='
-                f"{self.train_length} both scale scores by the number of keys: "
-                "leave one of them out."
+                f"{' and '.join(counting)} both scale scores by the number of "
+                "keys: leave one of them out."
             )
         if self.sink_tokens and self.sliding_window is None:
             raise ValueError(

@@ -3,10 +3,17 @@
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+import keras
 from keras import ops
 
+from keras_lengen.checks.arguments import (
+    Argument,
+    Integer,
+    Mistake,
+    Number,
+)
 from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.parts import Part
@@ -151,6 +158,56 @@ class AdaptiveFactor(LearnedFactor):
         return ops.expand_dims(factor, -1)
 
 
+@keras.saving.register_keras_serializable(package="keras_lengen")
+@dataclasses.dataclass(frozen=True)
+class LengthFactor(Factor):
+    """Grows with the logarithm of the number of keys above a floor.
+
+    The factor of a query that sees `n` keys is
+    `1 + slope * log(max(1, n / floor))`. It learns nothing, and up to `floor`
+    keys it is 1. Pass it as `score_factor` of `MultiHeadAttention`.
+
+    Args:
+        floor: int, at least 1.
+        slope: float, at least 0.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_lengen.layers import LengthFactor, MultiHeadAttention
+    >>> x = ops.ones((2, 10, 32))
+    >>> layer = MultiHeadAttention(4, 8, score_factor=LengthFactor(floor=4))
+    >>> layer(x, x, use_causal_mask=True).shape
+    TensorShape([2, 10, 32])
+
+    Reference: Thinking Machines, 2026 (Inkling, with a slope of 0.1). Differs
+    from Llama 4, whose factor `1 + slope * log(1 + n // floor)` has steps.
+    https://github.com/huggingface/transformers
+    """
+
+    floor: int
+    slope: float = 0.1
+    counts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        Integer().check("floor", self.floor)
+        Number(0).check("slope", self.slope)
+
+    def __call__(self, call: Call, shown: Tensor | None) -> Tensor:
+        log = ops.log(call.visible.count(shown) / self.floor)
+        return 1 + self.slope * ops.maximum(log, 0.0)
+
+    def get_config(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainLengthFactor(Factor):
     """Grows with the logarithm of the number of keys beyond a trained length.
@@ -176,7 +233,36 @@ FACTORS: dict[str, type[LearnedFactor]] = {
     "log_length": LogLengthFactor,
     "adaptive": AdaptiveFactor,
 }
-"""Factors by the values of `score_factor`."""
+"""Learned factors by the values of `score_factor`."""
+
+
+class FactorArgument(Argument[str | Factor | None]):
+    """The name of a learned factor, a factor without weights, or `None`."""
+
+    @property
+    def examples(self) -> tuple[Any, ...]:
+        return (*FACTORS, LengthFactor(floor=2, slope=0.5), None)
+
+    def convert(self, value: Any) -> str | Factor | None:
+        learned = isinstance(value, LearnedFactor)
+        if isinstance(value, Factor) and not learned:
+            return value
+        if value is None or (isinstance(value, str) and value in FACTORS):
+            return value
+        raise Mistake
+
+    def describe(self) -> str:
+        names = ", ".join(f'"{name}"' for name in FACTORS)
+        return f"{names}, a LengthFactor or None"
+
+    def serialize(self, value: Any) -> Any:
+        plain = value is None or isinstance(value, str)
+        return value if plain else keras.saving.serialize_keras_object(value)
+
+    def deserialize(self, config: Any) -> Any:
+        if not isinstance(config, dict):
+            return config
+        return keras.saving.deserialize_keras_object(config)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
+from keras_lengen.layers.attention.computation import OF_WEIGHTS, OF_WINDOWS
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.visibility import Visibility
 from keras_lengen.layers.attention.weights import WeightRule
@@ -58,12 +59,7 @@ class StickBreakingAttention(MultiHeadAttention):
     """
 
     causal_only = True
-    unused_options = (
-        "use_sinks",
-        "use_entmax",
-        "sliding_window",
-        "sink_tokens",
-    )
+    unused_options = (*OF_WEIGHTS, *OF_WINDOWS)
 
     attend_current = Boolean()
 

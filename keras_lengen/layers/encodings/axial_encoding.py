@@ -78,7 +78,7 @@ class AxialEncoding(PositionalEncoding):
     column = EncodingArgument()
     sampler = SamplerArgument(pairs=True)
 
-    stage = "embeddings"  # Replaced by that of `row` and `column`.
+    stage: str | None = "embeddings"  # Replaced by that of its axes.
     takes_pairs = True
 
     def __init__(
@@ -99,44 +99,7 @@ class AxialEncoding(PositionalEncoding):
                 "sampler must give pairs, as GridPositions(width=23) does, or "
                 f"be None; got a {type(self.sampler).__name__}."
             )
-        for name, encoding in (("row", row), ("column", column)):
-            if not isinstance(encoding.sampler, OrdinalPositions):
-                raise ValueError(
-                    f"{name} has no use for the sampler that "
-                    f"{type(encoding).__name__} brings: pass the plain "
-                    "encoding, and sampler=GridPositions(width=..., row=..., "
-                    "column=...) with samplers of rows and columns."
-                )
-        if row.stage is None or row.stage != column.stage:
-            raise ValueError(
-                "row and column must be encodings of one stage; got "
-                f"{type(row).__name__} ({row.stage}) and "
-                f"{type(column).__name__} ({column.stage})."
-            )
-        if row.counts_tokens:
-            raise ValueError(
-                f"row={type(row).__name__} counts tokens and has no use for "
-                "rows: choose another encoding, such as ALiBi."
-            )
-        for name, encoding in (("row", row), ("column", column)):
-            if encoding.reads_inputs:
-                raise ValueError(
-                    f"{name}={type(encoding).__name__} rotates by what tokens "
-                    "contain and has no use for rows and columns: choose "
-                    "another encoding, such as RoPE."
-                )
-            if encoding.rotations > 1:
-                raise ValueError(
-                    f"{name}={type(encoding).__name__} returns queries and "
-                    "keys that are wider, for which one half of the features "
-                    "has no room: choose another encoding, such as RoPE."
-                )
-        if column.causal_only:
-            raise ValueError(
-                f"column={type(column).__name__} needs positions that grow "
-                "from token to token, but columns begin anew in every row: "
-                "choose another encoding, such as RoPE or ALiBi."
-            )
+        _check_axes(row, column)
         self.stage = row.stage
         self.causal_only = row.causal_only
         self.query_ranks = (3,) if self.stage == "embeddings" else (4,)
@@ -387,3 +350,45 @@ def _check_pair(positions: Positions) -> PositionPair:
             "sampler=GridPositions(width=...), or pass a pair."
         )
     return positions
+
+
+def _check_axes(row: PositionalEncoding, column: PositionalEncoding) -> None:
+    """Raises `ValueError` unless two encodings can be those of the axes."""
+    for name, encoding in (("row", row), ("column", column)):
+        if not isinstance(encoding.sampler, OrdinalPositions):
+            raise ValueError(
+                f"{name} has no use for the sampler that "
+                f"{type(encoding).__name__} brings: pass the plain "
+                "encoding, and sampler=GridPositions(width=..., row=..., "
+                "column=...) with samplers of rows and columns."
+            )
+    if row.stage is None or row.stage != column.stage:
+        raise ValueError(
+            "row and column must be encodings of one stage; got "
+            f"{type(row).__name__} ({row.stage}) and "
+            f"{type(column).__name__} ({column.stage})."
+        )
+    if row.counts_tokens:
+        raise ValueError(
+            f"row={type(row).__name__} counts tokens and has no use for "
+            "rows: choose another encoding, such as ALiBi."
+        )
+    for name, encoding in (("row", row), ("column", column)):
+        if encoding.reads_inputs:
+            raise ValueError(
+                f"{name}={type(encoding).__name__} rotates by what tokens "
+                "contain and has no use for rows and columns: choose "
+                "another encoding, such as RoPE."
+            )
+        if encoding.rotations > 1:
+            raise ValueError(
+                f"{name}={type(encoding).__name__} returns queries and "
+                "keys that are wider, for which one half of the features "
+                "has no room: choose another encoding, such as RoPE."
+            )
+    if column.causal_only:
+        raise ValueError(
+            f"column={type(column).__name__} needs positions that grow "
+            "from token to token, but columns begin anew in every row: "
+            "choose another encoding, such as RoPE or ALiBi."
+        )

@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_lengen import layers
 from keras_lengen.layers import (
+    LengthFactor,
     LogKERPLE,
     MultiHeadAttention,
     PoPE,
@@ -59,6 +60,7 @@ CASES = {
     },
     "adaptive": {**CAUSAL, "score_factor": "adaptive"},
     "trained length": {**CAUSAL, "train_length": 4},
+    "floor": {**CAUSAL, "score_factor": LengthFactor(floor=4)},
     "odd widths": {"num_heads": 3, "key_dim": 8, "value_dim": 5},
     "wide heads": {
         **CAUSAL,

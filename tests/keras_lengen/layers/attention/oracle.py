@@ -11,6 +11,7 @@ from scipy.special import expit, log_expit, softmax
 from keras_lengen.layers import (
     ForgettingAttention,
     GeometricAttention,
+    LengthFactor,
     PaTHAttention,
     StickBreakingAttention,
 )
@@ -201,6 +202,9 @@ def scale(layer, scores, query, indices, seen, bias, training):
     logs = np.log(np.maximum(shown.sum(-1, keepdims=True), 1))
     if layer.score_factor == "log_length":
         scores = scores * read(layer.factor) * logs
+    if isinstance(layer.score_factor, LengthFactor):
+        floor, slope = layer.score_factor.floor, layer.score_factor.slope
+        scores = scores * (1 + slope * np.maximum(logs - np.log(floor), 0))
     if layer.train_length and not training:
         scores = scores * np.maximum(logs / np.log(layer.train_length), 1)
     return scores

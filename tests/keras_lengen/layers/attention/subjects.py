@@ -8,6 +8,7 @@ import numpy as np
 from keras_lengen.layers import (
     ForgettingAttention,
     GeometricAttention,
+    LengthFactor,
     MultiHeadAttention,
     PaTHAttention,
     StickBreakingAttention,
@@ -74,6 +75,7 @@ FACTORS = {
     "log length": {"score_factor": "log_length"},
     "adaptive": {"score_factor": "adaptive"},
     "trained length": {"train_length": 3},
+    "floor": {"score_factor": LengthFactor(floor=3, slope=0.6)},
 }
 PARTS = {
     "biases": {},

@@ -10,12 +10,14 @@ from keras_lengen.layers import (
     ALiBi,
     ForgettingAttention,
     GeometricAttention,
+    LengthFactor,
     MultiHeadAttention,
     PaTHAttention,
     PoPE,
     RoPE,
     StickBreakingAttention,
 )
+from keras_lengen.layers.attention.visibility import Reach, find_visible
 from tests.keras_lengen.layers.attention.subjects import (
     FEATURES,
     STATES,
@@ -58,6 +60,15 @@ def test_weights_of_options_start_as_published():
     unscaled = build(scale_scores=False, kernel_initializer="ones")
     np.testing.assert_allclose(unscaled.query_dense.kernel, 4**-0.5)
     np.testing.assert_array_equal(unscaled.key_dense.kernel, 1)
+
+
+def test_a_length_factor_is_that_of_inkling():
+    class Counted:
+        visible = find_visible(Reach(causal=True), np.arange(131_072), 131_072)
+
+    factors = LengthFactor(floor=8192)(Counted, None)[0, 0, :, 0]
+    found = np.asarray(factors)[[0, 8191, 16_383, 131_071]]
+    np.testing.assert_allclose(found, [1, 1, 1.069315, 1.277259], 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +172,16 @@ def test_adaptive_factors_need_the_index_of_a_query(symbolic):
         MultiHeadAttention,
         {"train_length": 3, "score_factor": "log_length"},
         "both scale scores .* leave one of them out",
+    ),
+    (
+        MultiHeadAttention,
+        {"train_length": 3, "score_factor": LengthFactor(floor=3)},
+        "LengthFactor and train_length both scale scores",
+    ),
+    (
+        MultiHeadAttention,
+        {"score_factor": "log"},
+        "a LengthFactor or None; got",
     ),
     (
         MultiHeadAttention,
