@@ -35,7 +35,7 @@ from keras_lengen.layers import (
     SkippedPositions,
     YaRN,
 )
-from keras_lengen.retrofit import Retrofitted
+from keras_lengen.retrofit import RetrofittedModel
 from trainers.records.plot import add_legend, draw_curves, save_figure
 from trainers.records.styles import choose_styles
 
@@ -61,7 +61,7 @@ OPTIONS = (
 
 
 def make_recipes(length, longest):
-    """Makes the arguments of `Retrofitted` of each recipe.
+    """Makes the arguments of `RetrofittedModel` of each recipe.
 
     Args:
         length: int, the trained length.
@@ -146,7 +146,7 @@ def make_backbone():
 
 
 def train(model, steps, learning_rate, seed):
-    """Trains a `Retrofitted` model on windows of the trained length."""
+    """Trains a `RetrofittedModel` model on windows of the trained length."""
     import keras_hub
 
     corpus = open_python_source()["train"]
@@ -189,7 +189,7 @@ def evaluate(model, windows, lengths, most):
     """Computes the loss of the last bytes of windows, with longer contexts.
 
     Args:
-        model: `Retrofitted`.
+        model: `RetrofittedModel`.
         windows: Bytes of held-out text, from `make_windows`.
         lengths: Numbers of bytes of a window.
         most: int, number of bytes that the model sees at most, the last ones.
@@ -242,7 +242,7 @@ def load_trained():
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         begin = time.time()
-        model = Retrofitted(backbone)
+        model = RetrofittedModel(backbone)
         train(model, FLAGS.steps, 1e-3, seed=0)
         model.restore()
         record.write_text(json.dumps({"seconds": time.time() - begin}))
@@ -294,7 +294,7 @@ def main(_):
             weight.assign(value)
         keras.utils.set_random_seed(0)
         begin = time.time()
-        model = Retrofitted(backbone, **make_arguments())
+        model = RetrofittedModel(backbone, **make_arguments())
         if trains:
             train(model, FLAGS.finetuning_steps, 5e-4, seed=1)
         row = {

@@ -41,7 +41,7 @@ from keras_lengen.layers import (
     SkippedPositions,
     YaRN,
 )
-from keras_lengen.retrofit import Retrofitted
+from keras_lengen.retrofit import RetrofittedModel
 from trainers.records.styles import BLUE, GREEN, RED, SKY
 
 FLAGS = flags.FLAGS
@@ -109,7 +109,7 @@ RECIPES = {
         "encoding": _make_yarn(),
     },
 }
-"""The arguments of `Retrofitted` of each recipe.
+"""The arguments of `RetrofittedModel` of each recipe.
 
 Recipes that are `truncated` drop the oldest tokens, so that the model never
 sees more than its trained length.
@@ -171,7 +171,7 @@ class Reader:
     """Reads tokens with a model, and caches their keys and values.
 
     Args:
-        model: `Retrofitted` backbone.
+        model: `RetrofittedModel` backbone.
     """
 
     def __init__(self, model):
@@ -338,7 +338,7 @@ def train(model, windows, path):
     """Trains LoRA weights, or reads those that an earlier command trained.
 
     Args:
-        model: `Retrofitted` backbone.
+        model: `RetrofittedModel` backbone.
         windows: Array of `make_windows`.
         path: `pathlib.Path` of the file for the weights.
 
@@ -400,7 +400,7 @@ class Benchmark:
         backbone = smollm2_weights.make_backbone(
             self.sizes, self.tensors, FLAGS.precision
         )
-        model = Retrofitted(backbone, **RECIPES[name]())
+        model = RetrofittedModel(backbone, **RECIPES[name]())
         row = {"recipe": name}
         if "LoRA" in name:
             # Both recipes without new positions share their training.

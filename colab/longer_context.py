@@ -12,7 +12,7 @@
 # # Longer context for a KerasHub model
 #
 # A Llama that was trained on sequences of 128 tokens fails on longer ones. This
-# notebook changes its positions with `Retrofitted`, first without training
+# notebook changes its positions with `RetrofittedModel`, first without training
 # (YaRN), then with a short training on sequences of 128 tokens whose positions
 # reach 1,024 (skipped positions, with LoRA). The changed model reads, and
 # generates, sequences eight times as long as it was trained on. The notebook
@@ -38,7 +38,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from keras_lengen.layers import SkippedPositions, YaRN
-from keras_lengen.retrofit import Retrofitted
+from keras_lengen.retrofit import RetrofittedModel
 
 # SMOKE: only three training steps, to check that the notebook runs.
 SMOKE = os.environ.get("KERAS_LENGEN_SMOKE") == "1"
@@ -138,14 +138,14 @@ curves = {"untouched": measure(task)}
 # %% [markdown]
 # ## New positions without training
 #
-# `Retrofitted` changes the backbone in place; no weight is copied. `YaRN`
+# `RetrofittedModel` changes the backbone in place; no weight is copied. `YaRN`
 # rotates the slow pairs of features more slowly, so that 1,024 positions turn
 # them as far as 128 did in training. `make_task` makes a task with the new
 # positions.
 
 # %%
 yarn = YaRN(original_length=TRAINED, scaling_factor=LONG / TRAINED)
-model = Retrofitted(backbone, encoding=yarn)
+model = RetrofittedModel(backbone, encoding=yarn)
 task = model.make_task(keras_hub.models.LlamaCausalLM)
 curves["YaRN"] = measure(task)
 
@@ -161,7 +161,7 @@ backbone = model.restore()
 # evaluation, `SkippedPositions` counts tokens 0, 1, 2, ...
 
 # %%
-model = Retrofitted(
+model = RetrofittedModel(
     backbone, sampler=SkippedPositions(max_position=LONG, seed=0), encoding=yarn
 )
 model.backbone.enable_lora(8)

@@ -162,7 +162,7 @@ def make_sampler_row(name, cls):
     (positions, *others) = _sample_positions(sampler, 8, training=True)
     dtype = keras.backend.standardize_dtype(positions.dtype)
     draws = "no"
-    if sampler.draws:
+    if sampler.is_random:
         shared = positions.ndim == 1
         draws = "one for the batch" if shared else "one for each example"
     return (

@@ -78,7 +78,7 @@ def draw_bias(plot, encoding):
         result = encoding(query, ops.zeros_like(query), training=True, **kwargs)
         return np.asarray(result)[0, :, REACH]
 
-    if encoding.sampler.draws:
+    if encoding.sampler.is_random:
         panels = {"one draw": lines(), "another draw": lines()}
     else:
         panels = {"bidirectional": lines()}
@@ -113,7 +113,7 @@ def draw_rotation(plot, encoding):
     frequency first.
     """
     build(encoding, heads=1, width=ROTARY_WIDTH)
-    draws = 3 if encoding.sampler.draws else 1
+    draws = 3 if encoding.sampler.is_random else 1
     products = [_compute_products(encoding) for _ in range(draws)]
     distances = np.arange(-LONG, 1)
     left, right = plot.subplots(1, 2)
@@ -148,7 +148,7 @@ def draw_rows(plot, encoding):
     tokens = 2 * REACH
     build(encoding)
     zeros = ops.zeros((1, tokens, MODEL_WIDTH))
-    drawn = encoding.sampler.draws
+    drawn = encoding.sampler.is_random
     titles = ["one draw", "another draw"] if drawn else ["every token"]
     results = [np.asarray(encoding(zeros, training=True))[0] for _ in titles]
     panels = dict(zip(titles, results, strict=True))
@@ -164,7 +164,7 @@ def draw_positions(plot, sampler):
     Left: in training, for 64 tokens. Right: in evaluation, for 128 tokens. If
     draws differ, there is one line for each of six draws.
     """
-    draws = 6 if sampler.draws else 1
+    draws = 6 if sampler.is_random else 1
     modes = {"training": REACH, "evaluation": 2 * REACH}
     for axes, (title, tokens) in _make_panels(plot, modes):
         inputs = ops.zeros((1, tokens))
@@ -238,8 +238,8 @@ def draw_turns(plot, encoding):
     build(encoding, heads=HEADS, width=WIDTH)
     query = np.ones((1, REACH, HEADS, WIDTH), "float32")
     query[..., WIDTH // 2 :] = 0
-    steps = encoding.find_steps(ops.convert_to_tensor(tokens, "float32"))
-    turned, _ = encoding.turn(
+    steps = encoding.angle_increments(ops.convert_to_tensor(tokens, "float32"))
+    turned, _ = encoding.rotate_by(
         *[ops.convert_to_tensor(query)] * 2,
         steps,
         ops.arange(REACH, dtype="int32"),

@@ -324,7 +324,7 @@ def _draw_sequences(
     draws = Integer(what="the number of sequences to draw").check(
         "draws", draws
     )
-    if not sampler.draws:
+    if not sampler.is_random:
         draws = 1
     drawn = max(draws, len(train_lengths))
     in_turn = itertools.islice(itertools.cycle(train_lengths), drawn)
@@ -401,7 +401,7 @@ def _warn_if_unseen(
 ) -> Coverage:
     """Returns the coverage; warns if test values are unseen in training."""
     outside = coverage.unseen_share > 0
-    if sampler.draws:
+    if sampler.is_random:
         # A finite number of draws misses some values by chance.
         outside = (
             coverage.unseen_share > 2 * _estimate_missed_share(coverage) + 0.001

@@ -124,7 +124,7 @@ class Argument(Generic[T]):
         """Returns the value, as a plain Python number if it is a number.
 
         Raises:
-            Mistake: If the value is invalid.
+            InvalidArgument: If the value is invalid.
         """
         raise NotImplementedError
 
@@ -148,19 +148,19 @@ class Argument(Generic[T]):
         """
         try:
             return self.convert(value)
-        except Mistake as mistake:
-            if mistake.sentence:
-                raise ValueError(name + mistake.sentence) from None
+        except InvalidArgument as error:
+            if error.sentence:
+                raise ValueError(name + error.sentence) from None
             what = f", {self.what}" if self.what else ""
-            expected = mistake.expected or self.describe() + what
-            got = mistake.got or described(value)
+            expected = error.expected or self.describe() + what
+            got = error.got or described(value)
             raise ValueError(f"{name} must be {expected}; got {got}.") from None
 
     def admits(self, value: Any) -> bool:
         """Whether a value is valid."""
         try:
             self.convert(value)
-        except Mistake:
+        except InvalidArgument:
             return False
         return True
 
@@ -197,7 +197,7 @@ class Argument(Generic[T]):
         vars(instance)[self.name] = self.check(keyword, value)
 
 
-class Mistake(Exception):
+class InvalidArgument(Exception):
     """An invalid value.
 
     Attributes:
@@ -315,14 +315,14 @@ class Integer(Argument[int]):
 
     def convert(self, value: Any) -> int:
         if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-            raise Mistake
+            raise InvalidArgument
         number = int(value)
         if self.most is None and number > _LARGEST_INTEGER:
-            raise Mistake(
+            raise InvalidArgument(
                 _describe_bounds("an integer", self.least, _LARGEST_INTEGER)
             )
         if not _in_range(number, self.least, self.most):
-            raise Mistake
+            raise InvalidArgument
         return number
 
     def describe(self) -> str:
@@ -362,9 +362,9 @@ class Number(Argument[float]):
 
     def convert(self, value: Any) -> float:
         if not _is_finite(value):
-            raise Mistake
+            raise InvalidArgument
         if not fits_float32(value):
-            raise Mistake(
+            raise InvalidArgument(
                 f"0 or a number from {_SMALLEST_FLOAT:.2g} to "
                 f"{_LARGEST_FLOAT:.2g} in size, the range of float32"
             )
@@ -374,7 +374,7 @@ class Number(Argument[float]):
             and (self.above is None or rounded > self.above)
             and (self.below is None or rounded < self.below)
         ):
-            raise Mistake
+            raise InvalidArgument
         # Backends convert no larger integer to a tensor.
         small = abs(value) <= _LARGEST_INTEGER
         integral = small and isinstance(value, numbers.Integral)
@@ -400,7 +400,7 @@ class Boolean(Argument[bool]):
     def convert(self, value: Any) -> bool:
         if isinstance(value, bool):
             return value
-        raise Mistake
+        raise InvalidArgument
 
     def describe(self) -> str:
         return "True or False"
@@ -427,7 +427,7 @@ class Choice(Argument[T]):
         for choice in self.choices:
             if type(value) is type(choice) and value == choice:
                 return choice
-        raise Mistake
+        raise InvalidArgument
 
     def describe(self) -> str:
         *others, last = (
@@ -462,9 +462,9 @@ class Optional(Argument[T | None]):
             return None
         try:
             return self.inner.convert(value)
-        except Mistake as mistake:
-            if mistake.expected:
-                mistake.expected += ", or None"
+        except InvalidArgument as error:
+            if error.expected:
+                error.expected += ", or None"
             raise
 
     def describe(self) -> str:
@@ -533,10 +533,10 @@ class Instance(Argument[T]):
             return value
         if inspect.isclass(value) and issubclass(value, self.cls):
             name = value.__name__
-            raise Mistake(
+            raise InvalidArgument(
                 self.describe(), f"the class {name}: call it, {name}(...)"
             )
-        raise Mistake
+        raise InvalidArgument
 
     def describe(self) -> str:
         text = f"a {self.cls.__name__} such as {self.code}"
@@ -594,7 +594,7 @@ class Initializer(Argument[Any]):
 
     def convert(self, value: Any) -> Any:
         if value is None:
-            raise Mistake
+            raise InvalidArgument
         return _resolve(value, keras.initializers.get)
 
     def describe(self) -> str:
@@ -609,7 +609,7 @@ class Regularizer(Argument[Any]):
 
     def convert(self, value: Any) -> Any:
         if value is None:
-            raise Mistake
+            raise InvalidArgument
         return _resolve(value, keras.regularizers.get)
 
     def describe(self) -> str:
@@ -624,7 +624,7 @@ class Constraint(Argument[Any]):
 
     def convert(self, value: Any) -> Any:
         if value is None:
-            raise Mistake
+            raise InvalidArgument
         return _resolve(value, keras.constraints.get)
 
     def describe(self) -> str:
@@ -640,7 +640,7 @@ class Function(Argument[Callable[..., Any]]):
     def convert(self, value: Any) -> Callable[..., Any]:
         if callable(value) and not _is_misplaced(value):
             return value
-        raise Mistake
+        raise InvalidArgument
 
     def describe(self) -> str:
         return "a function"
@@ -673,15 +673,15 @@ class Numbers(Argument[FloatArray]):
         try:
             array = np.asarray(value)
         except (ValueError, TypeError):
-            raise Mistake from None  # Nested lists of unequal lengths.
+            raise InvalidArgument from None  # Nested lists of unequal lengths.
         if array.dtype.kind not in "iuf":
-            raise Mistake
+            raise InvalidArgument
         if self.axes not in (None, array.ndim):
-            raise Mistake(got=f"shape {array.shape}")
+            raise InvalidArgument(got=f"shape {array.shape}")
         array = array.astype("float64")
         wrong = ~np.isfinite(array) | (np.abs(array) > (self.most or np.inf))
         if wrong.any():
-            raise Mistake(got=described(array[wrong][0].item()))
+            raise InvalidArgument(got=described(array[wrong][0].item()))
         return array
 
     def describe(self) -> str:
@@ -707,16 +707,18 @@ class Tuple(Argument[tuple[T, ...]]):
 
     def convert(self, value: Any) -> tuple[T, ...]:
         if not isinstance(value, tuple | list | range):
-            raise Mistake
+            raise InvalidArgument
         if not (value or self.empty):
-            raise Mistake
+            raise InvalidArgument
         checked = []
         for each in value:
             try:
                 checked.append(self.inner.convert(each))
-            except Mistake as mistake:
-                got = mistake.got or described(each)
-                raise Mistake(self._describe(mistake.expected), got) from None
+            except InvalidArgument as error:
+                got = error.got or described(each)
+                raise InvalidArgument(
+                    self._describe(error.expected), got
+                ) from None
         return tuple(checked)
 
     def describe(self) -> str:
@@ -745,8 +747,8 @@ class OneOrMore(Argument[T | tuple[T, ...]]):
         if not isinstance(value, tuple | list):
             try:
                 return self.inner.convert(value)
-            except Mistake as mistake:
-                raise Mistake(got=mistake.got) from None
+            except InvalidArgument as error:
+                raise InvalidArgument(got=error.got) from None
         return Tuple(self.inner).convert(value)
 
     def describe(self) -> str:
@@ -878,10 +880,10 @@ def _resolve(value: Any, get: Callable[[Any], Any]) -> Any:
             found = get(value)
         except (ValueError, TypeError):
             # Keras' error does not name the argument.
-            raise Mistake from None
+            raise InvalidArgument from None
         if not _is_misplaced(found):
             return found
-    raise Mistake
+    raise InvalidArgument
 
 
 def _is_misplaced(found: Any) -> bool:

@@ -48,7 +48,9 @@ def _list_masks(attention: MultiHeadAttention) -> list[bool]:
 
 def _place(layer: MultiHeadAttention, tokens: Any) -> dict[str, Array]:
     """Makes positions for tokens whose sampler would draw them anew."""
-    draws = layer.encoding.stage is not None and layer.encoding.sampler.draws
+    draws = (
+        layer.encoding.stage is not None and layer.encoding.sampler.is_random
+    )
     return {"positions": POSITIONS[tokens]} if draws else {}
 
 

@@ -96,9 +96,9 @@ def encode(
     if encoding.reads_inputs:
         # The features of the tokens are the queries of all heads.
         features = ops.reshape(inputs[0], (*inputs[0].shape[:2], -1))
-        steps = encoding.find_steps(features)[:, keys]
+        steps = encoding.angle_increments(features)[:, keys]
         indices = np.arange(inputs[0].shape[1], dtype="int32")[queries]
-        query, key = encoding.turn(query, key, steps, indices)
+        query, key = encoding.rotate_by(query, key, steps, indices)
     elif encoding.stage == "rotation":
         query, key = encoding.rotate(
             query, key, places, key_places, **length, **known
@@ -244,7 +244,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
                 "distances in float32",
             )
     used = not _are_near(trial.encode(3 * POSITIONS), near, atol=1e-3)
-    expected = trial.stage is not None and not encoding.counts_tokens
+    expected = trial.stage is not None and not encoding.uses_token_index
     promise = "must use positions" if expected else "must not use positions"
     trial.require(used == expected, promise)
     for top in (1001, 100_000):
@@ -264,7 +264,7 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         ranks = _are_near(later, sooner, atol=1e-3)
         what = "reads positions by their rank"
         require_truth(encoding, "reads_ranks", ranks, what)
-    if not (encoding.counts_tokens or encoding.reads_ranks):
+    if not (encoding.uses_token_index or encoding.reads_ranks):
         inputs, tokens = make_inputs(trial.stage, 12), np.array([1, 4, 6, 11])
         ordinal = trial.encode(np.arange(12, dtype="int32"), inputs)
         some = [each[:, tokens] for each in inputs]
@@ -274,8 +274,8 @@ def _check_numbers(encoding: PositionalEncoding) -> None:
         )
     if trial.stage == "bias":
         trial.require(
-            (scores > HIDDEN / 2).all() or encoding.hides_keys,
-            "hides keys and must say so: `hides_keys = True`",
+            (scores > HIDDEN / 2).all() or encoding.masks_keys,
+            "hides keys and must say so: `masks_keys = True`",
         )
 
 
@@ -340,7 +340,7 @@ def _check_layer(encoding: PositionalEncoding) -> None:
         [each.shape for each in outputs] == shapes,
         f"must return the shapes {shapes}",
     )
-    if sampler.draws or sampler.stretches or sampler.reads_tokens:
+    if sampler.is_random or sampler.stretches or sampler.reads_tokens:
         trial.require(
             not _runs(lambda: trial.call(start_index=5)),
             "must refuse a start index: its sampler needs the whole sequence",

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from keras_lengen.checks.arguments import constructor_arguments
-from keras_lengen.layers.drawing import find_seed_generators
+from keras_lengen.layers.random_layer import find_seed_generators
 
 Check = Callable[[Any], None]
 """Raises an `AssertionError` that names the property which a layer lacks."""

@@ -70,15 +70,15 @@ def _check_positions(sampler: PositionSampler) -> None:
     )
     require(
         sampler,
-        (steps[:, :BATCH] >= 0).all() or not sampler.keeps_order,
+        (steps[:, :BATCH] >= 0).all() or not sampler.is_increasing,
         "does not keep the order of the tokens and must say so: "
-        "`keeps_order = False`",
+        "`is_increasing = False`",
     )
     drawn = bool(np.ptp(draws, axis=0).any())
-    require_truth(sampler, "draws", drawn, "draws positions")
+    require_truth(sampler, "is_random", drawn, "draws positions")
     require(
         sampler,
-        (steps == 1).all() or sampler.draws or sampler.stretches,
+        (steps == 1).all() or sampler.is_random or sampler.stretches,
         "gives neighbouring tokens other distances than 1 and must say so: "
         "`stretches = True`",
     )
@@ -129,7 +129,7 @@ def _check_padding(sampler: PositionSampler) -> None:
                 require(
                     sampler,
                     sampler.reads_tokens
-                    or not sampler.keeps_order
+                    or not sampler.is_increasing
                     or (padding >= real.max()).all(),
                     "must give padding the largest positions, which do not "
                     "change the ranks of others",
@@ -162,7 +162,7 @@ def _check_programs(sampler: PositionSampler) -> None:
         positions = _Caller(sampler, training)(tokens, lengths)
         model = keras.Model([tokens, lengths], positions)
         # XLA draws other numbers.
-        model.compile(jit_compile=training and not sampler.draws)
+        model.compile(jit_compile=training and not sampler.is_random)
         require(
             sampler,
             # Graphs may add floats in another order.
@@ -174,7 +174,7 @@ def _check_programs(sampler: PositionSampler) -> None:
             ),
             "must give the same in a graph",
         )
-    if sampler.draws:
+    if sampler.is_random:
         model.compile(jit_compile=True)
         padded = predict(model, INPUTS, LENGTHS)
         alone = predict(model, INPUTS[:, :5], np.full(BATCH, 5, "int32"))

@@ -7,7 +7,7 @@ import keras
 
 from keras_lengen.checks.arguments import (
     Argument,
-    Mistake,
+    InvalidArgument,
     constructor_arguments,
     explain_unknown,
 )
@@ -153,18 +153,22 @@ class RecipeArgument(Argument[Recipe]):
             return Recipe(self.cls)
         if isinstance(value, self.cls):
             name = type(value).__name__
-            raise Mistake(got=f"an object: pass the class, {name}, or a Recipe")
+            raise InvalidArgument(
+                got=f"an object: pass the class, {name}, or a Recipe"
+            )
         if isinstance(value, str):
-            raise Mistake(got=f"{value!r}: pass the class, not its name")
+            raise InvalidArgument(
+                got=f"{value!r}: pass the class, not its name"
+            )
         if inspect.isclass(value) and issubclass(value, self.cls):
             return Recipe(value)
         if not isinstance(value, Recipe):
-            raise Mistake
+            raise InvalidArgument
         if not issubclass(value.layer, self.cls):
-            raise Mistake(got=f"a recipe of {value.layer.__name__}")
+            raise InvalidArgument(got=f"a recipe of {value.layer.__name__}")
         for name in self.given:
             if name in value.arguments:
-                raise Mistake(
+                raise InvalidArgument(
                     sentence=f" must not have {name}, which is an argument of "
                     "the block or model: leave it out of the recipe."
                 )

@@ -18,17 +18,17 @@ from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.inputs import find_width
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.block_arguments import BlockArguments
-from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
 )
-from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.layers.random_layer import Dropout, RandomLayer
 from keras_lengen.layers.recipe import (
     Recipe,
     RecipeArgument,
     copy_initializer,
 )
+from keras_lengen.layers.sublayer_policies import SublayerPolicies
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 _OF_ALL_ATTENTION = ("dropout", "scale_scores", "chunk_size", "fused")
@@ -56,7 +56,9 @@ def make_cross_recipe(attention: Recipe) -> Recipe:
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
+class TransformerBlock(
+    NamedInputs, BlockArguments, SublayerPolicies, RandomLayer
+):
     """Block of a Transformer, with self-attention and a feed-forward network.
 
     Each of these two parts is a residual branch, `x + dropout(part(x))`, with
@@ -200,7 +202,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
     ) -> None:
         with self.parts_scope():
             self._build_parts(inputs_shape, memory_shape)
-        self.settle_policies()
+        self.apply_dtype_policies()
 
     def _build_parts(
         self, inputs_shape: Shape, memory_shape: Shape | None
@@ -438,7 +440,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         self._check_widths(inputs=inputs)
         self._check_cache(cache, index)
         slots = inputs if cache is None else cache["attention"]["key"]
-        if cache is None or not self.attention_layer.keeps_ring:
+        if cache is None or not self.attention_layer.has_rolling_cache:
             mask, _ = read_mask(mask, slots, name="mask")
         if memory_segment_ids is not None and not self.cross_attention:
             raise ValueError(_NO_MEMORY.format("memory_segment_ids"))
@@ -539,7 +541,7 @@ class TransformerBlock(NamedInputs, BlockArguments, PartPolicies, DrawingLayer):
         if (
             encoding is not None
             and encoding.stage is not None
-            and encoding.sampler.draws
+            and encoding.sampler.is_random
             and positions is None
         ):
             raise ValueError(

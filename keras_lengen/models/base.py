@@ -36,10 +36,10 @@ from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.documents import Documents, find_documents
-from keras_lengen.layers.drawing import DrawingLayer, Dropout
 from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.layers.random_layer import Dropout, RandomLayer
 from keras_lengen.layers.recipe import Recipe, copy_initializer
+from keras_lengen.layers.sublayer_policies import SublayerPolicies
 from keras_lengen.layers.transformer import (
     AttentionRecipe,
     TransformerBlock,
@@ -64,7 +64,7 @@ BlockCache: TypeAlias = dict[str, Cache]
 """Caches of the attention layers of a block, by their names."""
 
 
-class TokenModel(PartPolicies, DrawingLayer, keras.Model):
+class TokenModel(SublayerPolicies, RandomLayer, keras.Model):
     """Base of the models whose inputs are token ids."""
 
     id_inputs: tuple[str, ...] | None = None
@@ -182,7 +182,7 @@ class Transformer(BlockArguments, TokenModel):
     embedding_scale = Optional(Number(example=2.0))
     logit_scale = Number(example=0.5)
     embeddings_initializer = Optional(Initializer(example="he_normal"))
-    draw = Choice("model", "layer")
+    share_positions = Choice("model", "layer")
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class Transformer(BlockArguments, TokenModel):
         logit_scale: float = 1.0,
         embeddings_initializer: Any = None,
         kernel_initializer: Any = None,
-        draw: Literal["model", "layer"] = "model",
+        share_positions: Literal["model", "layer"] = "model",
         **kwargs: Any,
     ) -> None:
         values = locals()
@@ -322,7 +322,7 @@ class Transformer(BlockArguments, TokenModel):
         encoding = self.list_encodings()[0]
         return encoding if encoding.stage == "embeddings" else None
 
-    def list_placing(self) -> list[PositionalEncoding]:
+    def list_position_encodings(self) -> list[PositionalEncoding]:
         """Lists the encodings whose samplers give the positions of the layers.
 
         Layers without an encoding have the positions of the first with one.
@@ -332,10 +332,10 @@ class Transformer(BlockArguments, TokenModel):
         first = (acting or encodings)[0]
         return [first if each.stage is None else each for each in encodings]
 
-    def places_by_layer(self) -> bool:
+    def positions_differ_by_layer(self) -> bool:
         """Whether the positions of a token may differ between layers."""
-        samplers = {id(each.sampler) for each in self.list_placing()}
-        return self.draw == "layer" or len(samplers) > 1
+        samplers = {id(each.sampler) for each in self.list_position_encodings()}
+        return self.share_positions == "layer" or len(samplers) > 1
 
     def _find_kinds(self) -> tuple[int, ...]:
         """Finds for each layer the first with the same attention."""
@@ -357,7 +357,7 @@ class Transformer(BlockArguments, TokenModel):
             self.final_norm.build(shape)
         if self.head is not None:
             self.head.build(shape)
-        self.settle_policies()
+        self.apply_dtype_policies()
 
     def call(self, inputs: Any, training: bool | None = None) -> Tensor:
         inputs = self._unpack(inputs)
@@ -385,8 +385,8 @@ class Transformer(BlockArguments, TokenModel):
             training: bool. Whether to sample as in training.
 
         Returns:
-            Positions `(T,)` or `(B, T)`; with `draw="layer"` or several
-            samplers, a list of the positions for each layer.
+            Positions `(T,)` or `(B, T)`; with `share_positions="layer"` or
+            several samplers, a list of the positions for each layer.
         """
 
         def draw(encoding: PositionalEncoding) -> Positions:
@@ -403,18 +403,22 @@ class Transformer(BlockArguments, TokenModel):
         documents = self.find_documents(inputs)
         drawn: dict[int, Positions] = {}
         positions = []
-        for layer, encoding in enumerate(self.list_placing()):
-            key = layer if self.draw == "layer" else id(encoding.sampler)
+        for layer, encoding in enumerate(self.list_position_encodings()):
+            key = (
+                layer
+                if self.share_positions == "layer"
+                else id(encoding.sampler)
+            )
             if key not in drawn:
                 drawn[key] = draw(encoding)
             positions.append(drawn[key])
-        return positions if self.places_by_layer() else positions[0]
+        return positions if self.positions_differ_by_layer() else positions[0]
 
     def by_layer(
         self, positions: Positions | list[Positions]
     ) -> list[Positions]:
         """Returns a list of the positions for each block."""
-        if self.places_by_layer() and isinstance(positions, list):
+        if self.positions_differ_by_layer() and isinstance(positions, list):
             return positions
         return [positions] * self.num_layers
 
@@ -845,9 +849,9 @@ class Transformer(BlockArguments, TokenModel):
         self, positions: Any, token_ids: Tensor
     ) -> Positions | list[Positions]:
         name = self.input_name("positions")
-        encodings = self.list_placing()
+        encodings = self.list_position_encodings()
         if (
-            self.places_by_layer()
+            self.positions_differ_by_layer()
             and isinstance(positions, list)
             and len(positions) == self.num_layers
             and not all(isinstance(each, int | float) for each in positions)
@@ -906,7 +910,7 @@ class Transformer(BlockArguments, TokenModel):
         inputs = self._unpack(inputs)
         shape = inputs["token_ids"].shape
         if inputs.get("positions") is None:
-            for encoding in self.list_placing():
+            for encoding in self.list_position_encodings():
                 encoding.sampler.compute_output_spec(inputs["token_ids"])
         return self._make_output_spec(shape)
 

@@ -113,7 +113,7 @@ class Conversation:
             )
         self.max_length = Integer().check("max_length", max_length)
         if positions is None:
-            for encoding in model.list_placing():
+            for encoding in model.list_position_encodings():
                 encoding.check_length(self.max_length)
         self.model = model
         self.length = 0
@@ -315,7 +315,7 @@ class Conversation:
         old = ops.arange(self.max_length) < self._cached
 
         def place(drawn: Positions, layer: int) -> Positions:
-            encoding = self.model.list_placing()[layer]
+            encoding = self.model.list_position_encodings()[layer]
             if self._given is None and encoding.sampler.reads_tokens:
                 found = encoding.find_positions(
                     ops.convert_to_tensor(token_ids), mask=mask, training=False
@@ -364,7 +364,8 @@ class Conversation:
         searched = run.generator.options.num_beams > 1
         self._cached = text.length if searched else self.length - 1
         rings = any(
-            block.attention_layer.keeps_ring for block in self.model.blocks
+            block.attention_layer.has_rolling_cache
+            for block in self.model.blocks
         )
         if rings and not searched and not real[:, :count].all():
             # What followed an end token has replaced keys that are needed.

@@ -44,9 +44,9 @@ class TransformerEncoder(Transformer):
         logit_scale: float. Factor of the logits.
         embeddings_initializer: Initializer of the embeddings; `None`: a
             truncated normal with standard deviation 0.02.
-        draw: `"model"`: all layers with the same sampler share one draw of
-            positions, as in the paper of Ruoss et al., 2023. `"layer"`: one
-            draw for each layer, as in their code.
+        share_positions: `"model"`: all layers with the same sampler share one
+            draw of positions, as in the paper of Ruoss et al., 2023.
+            `"layer"`: one draw for each layer, as in their code.
         **kwargs: Arguments of `TransformerBlock` that all blocks share:
             `num_heads`, `feedforward_dim`, `dropout`, `normalization`,
             `rms_norm`, `norm_epsilon`, `activation`, `gated_feedforward`,

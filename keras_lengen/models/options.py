@@ -29,7 +29,7 @@ class SharedOptions(BlockOptions, total=False):
     embedding_scale: float | None
     logit_scale: float
     embeddings_initializer: Any
-    draw: Literal["model", "layer"]
+    share_positions: Literal["model", "layer"]
 
 
 class DecoderOptions(SharedOptions, LayerOptions, total=False):

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from keras_lengen.checks.arguments import Argument, Mistake
+from keras_lengen.checks.arguments import Argument, InvalidArgument
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
@@ -48,7 +48,7 @@ class PerLayer(Argument[T | list[T]]):
         if not isinstance(value, list | tuple):
             return self.inner.convert(value)
         if not value:
-            raise Mistake
+            raise InvalidArgument
         return [self.inner.convert(each) for each in value]
 
     def describe(self) -> str:

@@ -6,7 +6,7 @@ extra `retrofit` installs it.
 
 from keras_lengen.retrofit.conversion import convert
 from keras_lengen.retrofit.families import FAMILIES
-from keras_lengen.retrofit.retrofitted import Retrofitted
+from keras_lengen.retrofit.retrofitted import RetrofittedModel
 from keras_lengen.retrofit.rope_parameters import (
     from_rope_parameters,
     to_rope_parameters,
@@ -14,7 +14,7 @@ from keras_lengen.retrofit.rope_parameters import (
 
 __all__ = [
     "FAMILIES",
-    "Retrofitted",
+    "RetrofittedModel",
     "convert",
     "from_rope_parameters",
     "to_rope_parameters",

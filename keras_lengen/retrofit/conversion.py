@@ -193,7 +193,7 @@ def _explain_class(layer: keras.Layer) -> str:
     """Explains why attention in a layer or model cannot be replaced."""
     cls = type(layer)
     if cls.__module__.partition(".")[0] == "keras_hub":
-        advice = "give the backbone to keras_lengen.retrofit.Retrofitted"
+        advice = "give the backbone to keras_lengen.retrofit.RetrofittedModel"
     elif isinstance(layer, Functional):
         advice = (
             "convert keras.Model(model.input, model.output), which has the "

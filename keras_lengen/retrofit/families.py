@@ -1,6 +1,6 @@
 """Where the models of KerasHub read positions: one table.
 
-A *seam* is the place in a backbone at which positions enter it. There are two
+A *patch* is the place in a backbone at which positions enter it. There are two
 kinds: the rotation of queries and keys in every attention layer, and a table
 whose rows are added to the embeddings.
 """
@@ -98,7 +98,7 @@ class RotaryFamily:
         return rotation
 
     def _check_arguments(self, backbone: Any, attention: Any) -> None:
-        """Checks the arguments of the methods that a seam replaces."""
+        """Checks the arguments of the methods that a patch replaces."""
         rotation = self.find_rotation(attention)
         products = getattr(attention, self.products)
         for method, wanted in (
@@ -187,8 +187,8 @@ FAMILIES: dict[str, RotaryFamily | TableFamily] = {
     "OPTBackbone": TableFamily("embeddings.position_embedding"),
     "RobertaBackbone": TableFamily("embeddings.position_embedding"),
 }
-"""The seam of each family, by the name of its backbone's class. Subclasses,
-such as `Llama3Backbone`, have the seam of their base class."""
+"""The patch of each family, by the name of its backbone's class. Subclasses,
+such as `Llama3Backbone`, have the patch of their base class."""
 
 
 def find_family(backbone: Any) -> RotaryFamily | TableFamily:
@@ -201,7 +201,7 @@ def find_family(backbone: Any) -> RotaryFamily | TableFamily:
         if cls.__name__ in FAMILIES:
             return FAMILIES[cls.__name__]
     raise ValueError(
-        "backbone must be a KerasHub backbone whose seam is known, one of "
+        "backbone must be a KerasHub backbone whose patch is known, one of "
         f"{', '.join(FAMILIES)} or a subclass; got "
         f"{type(backbone).__name__}. A task, such as LlamaCausalLM, has its "
         "backbone as the attribute `backbone`. For another family, add its "
@@ -245,7 +245,8 @@ def _make_error(backbone: Any, what: str) -> RuntimeError:
     hub = sys.modules.get("keras_hub")
     version = getattr(hub, "__version__", "an unknown version")
     return RuntimeError(
-        f"Retrofitted cannot change this {type(backbone).__name__}: {what}. "
-        f"keras_hub is {version}; the internals that Retrofitted replaces are "
-        f"those of keras_hub {TESTED_VERSIONS}: install one of these."
+        f"RetrofittedModel cannot change this {type(backbone).__name__}: "
+        f"{what}. keras_hub is {version}; the internals that RetrofittedModel "
+        f"replaces are those of keras_hub {TESTED_VERSIONS}: install one of "
+        "these."
     )

@@ -9,24 +9,27 @@ from keras_lengen.checks.arguments import Choice, Instance, Optional
 from keras_lengen.checks.inputs import read_positions
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.learned_encoding import LearnedEncoding
-from keras_lengen.layers.part_policies import rounds_inputs, set_quantization
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
+from keras_lengen.layers.sublayer_policies import (
+    rounds_inputs,
+    set_quantization,
+)
 from keras_lengen.models.programs import forget_programs
 from keras_lengen.retrofit.changes import MARK, Changes
 from keras_lengen.retrofit.families import RotaryFamily, find_family
-from keras_lengen.retrofit.rotary_seam import change_attentions
+from keras_lengen.retrofit.rotary_patch import change_attentions
 from keras_lengen.retrofit.shared_positions import (
     Pass,
     SharedPositions,
     find_lengths,
 )
-from keras_lengen.retrofit.table_seam import change_embedding
+from keras_lengen.retrofit.table_patch import change_embedding
 from keras_lengen.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class Retrofitted(keras.Model):
+class RetrofittedModel(keras.Model):
     """Gives a backbone of KerasHub other positions, or another encoding.
 
     The backbone is changed in place and keeps its weights: none is copied.
@@ -88,12 +91,12 @@ class Retrofitted(keras.Model):
     >>> import keras_hub  # doctest: +SKIP
     >>> from keras import ops
     >>> from keras_lengen.layers import SkippedPositions, YaRN
-    >>> from keras_lengen.retrofit import Retrofitted
+    >>> from keras_lengen.retrofit import RetrofittedModel
     >>> backbone = keras_hub.models.LlamaBackbone(
     ...     vocabulary_size=64, num_layers=2, num_query_heads=4,
     ...     num_key_value_heads=2, hidden_dim=32, intermediate_dim=64
     ... )  # doctest: +SKIP
-    >>> model = Retrofitted(
+    >>> model = RetrofittedModel(
     ...     backbone,
     ...     sampler=SkippedPositions(max_position=512),
     ...     encoding=YaRN(original_length=128, scaling_factor=4),
@@ -180,7 +183,9 @@ class Retrofitted(keras.Model):
         def call_with_positions(
             inputs: Any, training: bool | None = None, **kwargs: Any
         ) -> Any:
-            if shared.find_pass() is not None:  # Those of `Retrofitted.call`.
+            if (
+                shared.find_pass() is not None
+            ):  # Those of `RetrofittedModel.call`.
                 return call(inputs, training=training, **kwargs)
             with shared.whole_pass(self._start_pass(inputs, training)):
                 return call(inputs, training=training, **kwargs)
@@ -296,7 +301,7 @@ class Retrofitted(keras.Model):
     def quantize(self, *args: Any, **kwargs: Any) -> None:
         raise ValueError(
             "quantize the backbone before it gets new positions: "
-            "backbone.quantize(...), then Retrofitted(backbone, ...)."
+            "backbone.quantize(...), then RetrofittedModel(backbone, ...)."
         )
 
     def refresh(self) -> None:
@@ -322,7 +327,7 @@ class Retrofitted(keras.Model):
         if MARK not in vars(self.backbone):
             raise ValueError(
                 "this model has given its backbone back: make a new "
-                "Retrofitted(backbone, ...)."
+                "RetrofittedModel(backbone, ...)."
             )
 
     def get_config(self) -> dict[str, Any]:
@@ -348,7 +353,7 @@ class Retrofitted(keras.Model):
             import keras_hub  # noqa: F401
         except ImportError:
             raise ImportError(
-                "a Retrofitted model needs KerasHub: install it by "
+                "a RetrofittedModel needs KerasHub: install it by "
                 "pip install 'keras-hub>=0.26'."
             ) from None
         load = keras.saving.deserialize_keras_object
@@ -454,5 +459,5 @@ def _check_encoding(
 def _refuse_config() -> Tensor:
     raise ValueError(
         "this backbone has new positions, which its own configuration does not "
-        "describe: save the Retrofitted model, or call its `restore()` first."
+        "describe: save the RetrofittedModel, or call its `restore()` first."
     )

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.layers.drawing import draw_state, find_seed_generators
 from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.random_layer import draw_state, find_seed_generators
 from keras_lengen.types import Positions, Size, Tensor
 
 

@@ -55,7 +55,7 @@ def make_tensors():
 def test_reading_in_chunks():
     """Losses of chunks, with a cache, are those of the tensors in NumPy."""
     pytest.importorskip("keras_hub")
-    from keras_lengen.retrofit import Retrofitted
+    from keras_lengen.retrofit import RetrofittedModel
 
     tensors = make_tensors()
     logits = smollm2_weights.compute_logits(SIZES, tensors, TOKENS[:-1])
@@ -64,7 +64,7 @@ def test_reading_in_chunks():
     with imported("smollm2") as smollm2:
         if not smollm2.FLAGS.is_parsed():
             smollm2.FLAGS.mark_as_parsed()
-        reader = smollm2.Reader(Retrofitted(backbone))
+        reader = smollm2.Reader(RetrofittedModel(backbone))
         found = [
             reader.read(TOKENS[first : last + 1])
             for first, last in ((0, 10), (10, 20), (20, 24))

@@ -44,7 +44,7 @@ def test_torch_needs_no_array_of_a_tensor():
 
 ON_JAX = [
     *("checks/test_guards.py", "checks/test_inputs.py", "test_bad_inputs.py"),
-    *("layers/attention/test_axes.py", "layers/test_drawing.py"),
+    *("layers/attention/test_axes.py", "layers/test_random_layer.py"),
     *("layers/encodings/test_angles.py", "layers/encodings/test_jax_forms.py"),
     "models/test_token_choice.py",
     "models/test_base.py::test_losses_leave_out_padding",
@@ -57,7 +57,7 @@ def test_tests_of_all_backends_pass_on_jax():
     run("jax", "pytest", "-q", "-n", "0", *marks, *paths)
 
 
-# Exactness, its undoing and generation, of both kinds of seams.
+# Exactness, its undoing and generation, of both kinds of patches.
 RETROFITTED = [
     *("ordinal_positions_change_nothing[Llama]", "restore[GPT2]"),
     *("restore[Llama]", "ordinal_positions_change_nothing[GPT2]"),

@@ -177,7 +177,7 @@ def encoding_calls(refuses, name):
 def attended_calls(refuses, name):
     """An encoding in attention to the same and to other tokens."""
     encoding = make(ENCODINGS[name])
-    idle = ("positions", "key_positions") if encoding.counts_tokens else ()
+    idle = ("positions", "key_positions") if encoding.uses_token_index else ()
     attention = MultiHeadAttention(**HEAD_SIZES, encoding=encoding)
     attend = functools.partial(attend_by(attention), use_causal_mask=True)
     right = {"query": FEATURES, "positions": integers(TOKENS)}

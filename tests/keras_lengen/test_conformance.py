@@ -237,12 +237,12 @@ FLAGS = [
     ("FIRE", "takes_negative", "is defined at negative positions: False"),
     ("RoPE", "defined_past_training", "is defined at large positions: True"),
     ("FIRE", "shift_invariant", "depends on differences of positions .*: F"),
-    ("SinusoidalEncoding", "counts_tokens", "must not use positions"),
-    ("CoPE", "counts_tokens", "must use positions"),
-    ("HardALiBi", "hides_keys", "hides keys and must say so"),
+    ("SinusoidalEncoding", "uses_token_index", "must not use positions"),
+    ("CoPE", "uses_token_index", "must use positions"),
+    ("HardALiBi", "masks_keys", "hides keys and must say so"),
     ("AugmentedPositions", "negative", "returns negative positions and must"),
     ("RandomizedPositions", "fractional", "must return finite positions .*32"),
-    ("RandomizedPositions", "draws", "draws positions: True"),
+    ("RandomizedPositions", "is_random", "draws positions: True"),
     ("InterpolatedPositions", "stretches", "gives neighbouring tokens other d"),
 ]
 """Class attributes that are not true if they have another value."""

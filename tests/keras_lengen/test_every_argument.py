@@ -53,7 +53,7 @@ SMALL = {
 }
 """Arguments of the smallest layers in which others show."""
 TOGETHER = {
-    "draw": {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)},
+    "share_positions": {"num_layers": 2, "encoding": RandomizedRoPE(seed=1)},
     "sink_tokens": {"sliding_window": 2},
     "tie_embeddings": {"output_size": 7},
     "norm_epsilon": {"use_query_key_norm": True},

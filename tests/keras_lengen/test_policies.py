@@ -16,7 +16,7 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RandomizedPositions,
 )
-from keras_lengen.layers.drawing import Dropout
+from keras_lengen.layers.random_layer import Dropout
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small

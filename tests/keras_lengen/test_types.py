@@ -40,7 +40,7 @@ class EverySecond(PositionSampler):
 sampler = RandomizedPositions(max_position=2048, resample="example", seed=0)
 assert_type(sampler.max_position, int)
 assert_type(sampler.seed, int | None)
-assert_type(sampler.draws, bool)
+assert_type(sampler.is_random, bool)
 tokens = np.zeros((2, 4), "int64")
 drawn: Positions = sampler(tokens, lengths=[3, 4], training=True)
 print(drawn, EverySecond()(tokens))

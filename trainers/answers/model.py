@@ -1,7 +1,7 @@
 """The decoder of T5, which writes answers."""
 
 from keras_lengen.models.presets import presets
-from trainers.options.layers import model_arguments
+from trainers.options.layers import merge_arguments
 
 
 def decoder_arguments(config, vocabulary_size):
@@ -11,13 +11,15 @@ def decoder_arguments(config, vocabulary_size):
         config: Configuration of the run.
         vocabulary_size: int. Number of tokens.
     """
-    return {
-        **presets["t5_decoder"],
+    preset = presets["t5_decoder"]
+    own = {
         "feedforward_dim": 4 * config.model_dim,
         "logit_scale": config.model_dim**-0.5,
-        "attention_dropout": config.dropout,
+        "attention": preset["attention"].replace(dropout=config.dropout),
         "embedding_dropout": config.dropout,
-        **model_arguments(config),
+    }
+    return {
+        **merge_arguments({**preset, **own}, config),
         "vocabulary_size": vocabulary_size,
         "output_size": vocabulary_size,
     }

@@ -277,7 +277,7 @@ class AnswerProblem(Problem):
         width, new_tokens = self.written_sizes(
             # Positions are drawn for as many tokens as there may be.
             length,
-            exact=(sampler.draws or sampler.stretches)
+            exact=(sampler.is_random or sampler.stretches)
             and not sampler.reads_tokens,
         )
         rng = np.random.default_rng([self.config.seed, length])

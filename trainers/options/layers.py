@@ -115,9 +115,26 @@ def model_arguments(config):
         "dropout": config.dropout,
         "encoding": build_encoding(config),
         "attention": build_attention(config),
-        "draw": config.draw,
+        "share_positions": config.draw,
         "dtype": config.precision,
     }
+
+
+def merge_arguments(preset, config):
+    """Returns the arguments of a model of a preset, with those of flags.
+
+    Attention keeps the options of the preset that flags leave out.
+
+    Args:
+        preset: Dict of arguments, as in `keras_lengen.models.presets`.
+        config: Configuration of the run.
+    """
+    of_flags = model_arguments(config)
+    if "attention" in preset:
+        given = of_flags["attention"]
+        options = preset["attention"].arguments | given.arguments
+        of_flags["attention"] = Recipe(given.layer, **options)
+    return {**preset, **of_flags}
 
 
 def check_attention(config):

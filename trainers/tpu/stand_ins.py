@@ -7,7 +7,6 @@ from keras import ops
 
 from datasets.indexed import indexed_dataset
 from datasets.seeds import fold_in
-from keras_lengen.layers import Recipe
 from keras_lengen.models import (
     EncoderDecoder,
     TransformerDecoder,
@@ -18,7 +17,7 @@ from trainers.engine.losses import cross_entropies, sum_counted
 from trainers.engine.problem import Metric, Problem
 from trainers.experiment import Experiment
 from trainers.options.fields import LengthsConfig
-from trainers.options.layers import model_arguments
+from trainers.options.layers import merge_arguments
 
 
 class RandomTokens(Problem):
@@ -133,13 +132,7 @@ def make_stand_in(name, model, arguments, targets=0, **fields):
 
 
 def _build(model, arguments, config):
-    of_flags = model_arguments(config)
-    if "attention" in arguments:
-        # Flags keep the options of the preset that they do not set.
-        given = of_flags["attention"]
-        own = arguments["attention"].arguments
-        of_flags["attention"] = Recipe(given.layer, **own | given.arguments)
-    return model(**{**arguments, **of_flags})
+    return model(**merge_arguments(arguments, config))
 
 
 _SMALL = {

@@ -23,7 +23,7 @@ from keras_lengen.layers.attention.call_arguments import Cache, CallArguments
 from keras_lengen.layers.attention.windows import (
     Window,
     count_slots,
-    update_ring,
+    update_rolling_cache,
 )
 from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
@@ -47,7 +47,7 @@ class CachedKeys(keras.layers.Layer):
         return self.num_key_value_heads or self.num_heads
 
     @property
-    def keeps_ring(self) -> bool:
+    def has_rolling_cache(self) -> bool:
         """Whether a cache holds only the keys in the sliding window.
 
         Parts that need the keys between a key and a query, or the rank of a
@@ -88,7 +88,7 @@ class CachedKeys(keras.layers.Layer):
         for name, size in (("batch_size", batch_size), ("length", length)):
             if not ops.is_tensor(size):
                 Integer().check(name, size)
-        if self.keeps_ring:
+        if self.has_rolling_cache:
             length = count_slots(self.sliding_window, self.sink_tokens, length)
         return {
             name: ops.zeros(
@@ -129,7 +129,7 @@ class CachedKeys(keras.layers.Layer):
                 )
 
 
-def check_ring(layer: CachedKeys, given: CallArguments) -> None:
+def check_rolling_cache(layer: CachedKeys, given: CallArguments) -> None:
     """Raises `ValueError` if a call cannot use a cache of latest keys only.
 
     Args:
@@ -172,7 +172,7 @@ def find_whole(
     if cache is None:
         return key
     layer.check_cache(cache)
-    if not layer.keeps_ring:
+    if not layer.has_rolling_cache:
         return cache["key"]
     sizes = [
         shape[-1]
@@ -241,7 +241,7 @@ def read_cache(
         return tensors, None
     index, tokens = read_index("cache_update_index", index), find_size(key, 1)
     inside = index + as_size(tokens) <= as_size(slots)
-    if layer.keeps_ring:
+    if layer.has_rolling_cache:
         # New keys may replace earlier ones only if these have left the window.
         wraps = as_size(slots) >= layer.sliding_window + layer.sink_tokens
         inside = wraps or inside if isinstance(wraps, bool) else wraps | inside
@@ -283,7 +283,7 @@ def check_cached_positions(
     """Raises `ValueError` if calls may disagree on a token's position."""
     if encoding.stage is None:
         return
-    if key_positions is None and encoding.sampler.draws:
+    if key_positions is None and encoding.sampler.is_random:
         raise ValueError(
             f"{type(encoding.sampler).__name__} draws anew in every "
             "call, but cached keys keep their positions: draw once for "
@@ -371,7 +371,7 @@ def update_cache(
     if index is None:
         return dict(cache), dict(cache)
     if window is not None and window.source is not None:
-        return update_ring(cache, keys, window)
+        return update_rolling_cache(cache, keys, window)
     start = (0, index, 0, 0)
     cache = {
         name: ops.slice_update(old, start, ops.cast(keys[name], old.dtype))

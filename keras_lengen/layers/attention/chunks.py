@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Argument, Integer, Mistake
+from keras_lengen.checks.arguments import Argument, Integer, InvalidArgument
 from keras_lengen.layers.attention.visibility import Change
 from keras_lengen.types import Shape, Size, Tensor
 
@@ -25,8 +25,8 @@ class ChunkSize(Argument[int | Literal["auto"] | None]):
             return "auto"
         try:
             return Integer().convert(value)
-        except Mistake:
-            raise Mistake from None
+        except InvalidArgument:
+            raise InvalidArgument from None
 
     def describe(self) -> str:
         return '"auto", None or a positive integer'

@@ -10,7 +10,7 @@ from keras_lengen.layers.attention.cache import CachedKeys
 from keras_lengen.layers.attention.visibility import Visibility, find_visible
 from keras_lengen.layers.attention.windows import (
     Window,
-    place_in_ring,
+    place_in_rolling_cache,
     place_tokens,
 )
 from keras_lengen.layers.documents import Documents, find_runs
@@ -156,7 +156,7 @@ def make_context(
         given=attention_mask,
         documents=documents and (documents[0].ids, documents[1].ids),
     )
-    if encoding.counts_tokens:
+    if encoding.uses_token_index:
         positions, key_positions = number_by_index(
             positions, key_positions, indices, key_mask
         )
@@ -213,18 +213,18 @@ def _place_window(
     """
     if layer.sliding_window is None:
         return None, key_positions, key_mask
-    keeps_ring = layer.keeps_ring
-    if index is None or not keeps_ring:
+    has_rolling_cache = layer.has_rolling_cache
+    if index is None or not has_rolling_cache:
         window = place_tokens(
             *(indices, slots, key_mask),
-            sliced=alike and keeps_ring and new,
+            sliced=alike and has_rolling_cache and new,
             documents=documents,
         )
         return window, key_positions, key_mask
     # Keys are rotated before they are cached.
     encoding = layer.encoding
     reads_positions = encoding.stage == "bias" or encoding.reads_key_positions
-    window, positions = place_in_ring(
+    window, positions = place_in_rolling_cache(
         *(index, tokens, slots, layer.sink_tokens, key_mask),
         key_positions if reads_positions else None,
     )
@@ -261,7 +261,7 @@ def _prepare(
         dtype=layer.compute_dtype,
         batch_size=batch_size,
         length=context.length,
-        causal=context.visible.reach.causal and encoding.sampler.keeps_order,
+        causal=context.visible.reach.causal and encoding.sampler.is_increasing,
     )
     if encoding.stage == "rotation":
         new = context.new_positions

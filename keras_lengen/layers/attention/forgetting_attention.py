@@ -83,7 +83,7 @@ class ForgettingAttention(MultiHeadAttention):
                 name="forget_gate",
             )
         self.forget_dense.build(value_shape if key_shape is None else key_shape)
-        self.settle_policies()
+        self.apply_dtype_policies()
 
     def make_scores(self, training: bool | None) -> ScoreRule:
         rule = super().make_scores(training)

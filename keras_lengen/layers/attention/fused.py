@@ -151,7 +151,7 @@ def attend_fused(rule: Rule, call: Call) -> Tensor:
     if encoding is not None:
         bias = functools.partial(
             encoding.bias_of_pair,
-            causal=visible.reach.causal and encoding.sampler.keeps_order,
+            causal=visible.reach.causal and encoding.sampler.is_increasing,
         )
         learned = bool(encoding.weights)
         operands |= {

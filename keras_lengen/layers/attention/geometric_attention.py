@@ -124,7 +124,7 @@ class GeometricAttention(MultiHeadAttention):
             initializer="zeros",
             autocast=False,
         )
-        self.settle_policies()
+        self.apply_dtype_policies()
 
     def _project(
         self, query: Tensor, key: Tensor | None, value: Tensor | None

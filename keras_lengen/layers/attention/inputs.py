@@ -29,7 +29,7 @@ from keras_lengen.layers.attention.axes import (
 from keras_lengen.layers.attention.cache import (
     CachedKeys,
     check_cached_positions,
-    check_ring,
+    check_rolling_cache,
     find_new_positions,
     find_sequence_length,
     find_whole,
@@ -194,8 +194,8 @@ class _Reader:
     def _read_cache(self) -> None:
         """Reads the cache and the index of the first new key."""
         layer, given = self.layer, self.given
-        if given.cache is not None and layer.keeps_ring:
-            check_ring(layer, given)
+        if given.cache is not None and layer.has_rolling_cache:
+            check_rolling_cache(layer, given)
         mask = given.key_mask if given.value_mask is None else given.value_mask
         self.whole = find_whole(
             *(layer, self.key, given.cache, given.cache_update_index),
@@ -514,7 +514,7 @@ def check_drawn_apart(
     key_positions: Positions | None,
 ) -> None:
     """Raises `ValueError` if queries and keys would get separate draws."""
-    drawn = encoding.stage is not None and encoding.sampler.draws
+    drawn = encoding.stage is not None and encoding.sampler.is_random
     if drawn and (positions is None or key_positions is None):
         raise ValueError(
             f"{type(encoding.sampler).__name__} would draw the "

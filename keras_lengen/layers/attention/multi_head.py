@@ -43,12 +43,12 @@ from keras_lengen.layers.attention.keras_weights import (
 )
 from keras_lengen.layers.attention.projections import Projections
 from keras_lengen.layers.attention.scores import FactorArgument, LengthFactor
-from keras_lengen.layers.drawing import Dropout
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
 )
 from keras_lengen.layers.encodings.nope import NoPE
+from keras_lengen.layers.random_layer import Dropout
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 
@@ -484,7 +484,7 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
             self.encoding.check_widths(shapes[0])
             if self.encoding.reads_inputs:
                 self.encoding.check_features(*shapes[1:])
-        self.settle_policies()
+        self.apply_dtype_policies()
 
     def __call__(
         self,

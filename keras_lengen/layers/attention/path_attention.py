@@ -167,7 +167,7 @@ class PaTHAttention(MultiHeadAttention):
             initializer=keras.initializers.RandomUniform(-limit, limit),
             autocast=False,
         )
-        self.settle_policies()
+        self.apply_dtype_policies()
 
     def _add_map(
         self,

@@ -70,13 +70,13 @@ class RotationBySteps(Part):
         return {"steps": (self.heads, self.width // 2)}
 
     def read_keys(self, inputs: Tensor) -> Tensors:
-        return {"steps": self.encoding.find_steps(inputs)}
+        return {"steps": self.encoding.angle_increments(inputs)}
 
     def resolve(
         self, query: Tensor, keys: Tensors, context: Context
     ) -> tuple[Tensor, Tensors]:
         keys = dict(keys)
-        query, keys["key"] = self.encoding.turn(
+        query, keys["key"] = self.encoding.rotate_by(
             *(query, keys["key"], keys.pop("steps")),
             context.indices,
             context.visible.padding,
@@ -121,7 +121,7 @@ class EncodedBias(Term):
 
     @property
     def hides(self) -> bool:
-        return self.encoding.hides_keys
+        return self.encoding.masks_keys
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ class EncodedBias(Term):
             call.positions,
             call.key_positions,
             causal=call.visible.reach.causal
-            and self.encoding.sampler.keeps_order,
+            and self.encoding.sampler.is_increasing,
             **pass_on(call.prepared),
         )
 
@@ -150,4 +150,4 @@ class EncodedBias(Term):
 
 def is_local(encoding: PositionalEncoding) -> bool:
     """Whether an encoding needs no keys but those that a query sees."""
-    return not (encoding.counts_tokens or encoding.reads_ranks)
+    return not (encoding.uses_token_index or encoding.reads_ranks)

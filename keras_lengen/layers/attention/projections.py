@@ -8,12 +8,12 @@ from keras import ops
 
 from keras_lengen.layers.attention.context import Context
 from keras_lengen.layers.attention.inputs import find_width
-from keras_lengen.layers.drawing import DrawingLayer
-from keras_lengen.layers.part_policies import PartPolicies
+from keras_lengen.layers.random_layer import RandomLayer
+from keras_lengen.layers.sublayer_policies import SublayerPolicies
 from keras_lengen.types import Shape, Tensor
 
 
-class Projections(PartPolicies, DrawingLayer):
+class Projections(SublayerPolicies, RandomLayer):
     """Base class of attention, with its linear maps.
 
     Subclasses have the attributes `num_heads`, `num_key_value_heads`,

@@ -11,7 +11,7 @@ from keras import ops
 from keras_lengen.checks.arguments import (
     Argument,
     Integer,
-    Mistake,
+    InvalidArgument,
     Number,
 )
 from keras_lengen.layers.attention.call import Call, Tensors
@@ -249,7 +249,7 @@ class FactorArgument(Argument[str | Factor | None]):
             return value
         if value is None or (isinstance(value, str) and value in FACTORS):
             return value
-        raise Mistake
+        raise InvalidArgument
 
     def describe(self) -> str:
         names = ", ".join(f'"{name}"' for name in FACTORS)

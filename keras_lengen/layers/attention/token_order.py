@@ -48,7 +48,10 @@ def guard_order(
     Returns:
         The guarded tensors.
     """
-    if not (encoding.needs_order and encoding.sampler.keeps_order):
+    if not (
+        encoding.requires_increasing_positions
+        and encoding.sampler.is_increasing
+    ):
         return guarded
     if encoding.takes_pairs:
         # Columns begin anew in every row.

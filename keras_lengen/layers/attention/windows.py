@@ -1,4 +1,4 @@
-"""Sliding windows: which keys they show, in chunks and with a short cache.
+"""Sliding windows: which keys they show, in chunks and with a rolling cache.
 
 A window counts tokens by *rank*, the number of real tokens before a token, so
 that padding changes nothing.
@@ -110,7 +110,7 @@ def list_slot_ranks(count: Tensor, slots: Size, sink_tokens: int) -> Tensor:
     return ops.where(slot < count, ranks, -1)
 
 
-def place_in_ring(
+def place_in_rolling_cache(
     index: Size,
     tokens: Size,
     slots: Size,
@@ -118,7 +118,7 @@ def place_in_ring(
     mask: Tensor | None,
     positions: Positions | None,
 ) -> tuple[Window, Positions | None]:
-    """Finds out which tokens a short cache holds before and after a call.
+    """Finds out which tokens a rolling cache holds before and after a call.
 
     Args:
         index: int or scalar integer tensor, index of the first new token.
@@ -182,10 +182,10 @@ def place_in_ring(
     )
 
 
-def update_ring(
+def update_rolling_cache(
     cache: Tensors, keys: Tensors, window: Window
 ) -> tuple[Tensors, Tensors]:
-    """Writes new keys and values to a short cache.
+    """Writes new keys and values to a rolling cache.
 
     Args:
         cache: Dict of tensors `(B, slots, heads, width)`.

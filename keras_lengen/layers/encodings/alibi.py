@@ -40,7 +40,7 @@ class ALiBi(BiasEncoding):
             subtracted from the distance of past keys, so that a bidirectional
             model can tell past from future keys; 0 treats both alike. Ignored
             in causal attention, unless the sampler does not keep the order of
-            the tokens (`keeps_order`), so that visible keys may have larger
+            the tokens (`is_increasing`), so that visible keys may have larger
             positions.
         distances: str. `"positions"`: distances are differences of positions.
             `"sampled"`: the sampled positions are read as a table of distances

@@ -111,7 +111,12 @@ class AxialEncoding(PositionalEncoding):
             "defined_past_training",
         ):
             setattr(self, name, getattr(row, name) and getattr(column, name))
-        for name in ("uses_length", "reads_ranks", "needs_order", "hides_keys"):
+        for name in (
+            "uses_length",
+            "reads_ranks",
+            "requires_increasing_positions",
+            "masks_keys",
+        ):
             setattr(self, name, getattr(row, name) or getattr(column, name))
         if self.sampler.pairs:
             row.check_numbers(self.sampler.row)
@@ -206,7 +211,7 @@ class AxialEncoding(PositionalEncoding):
                 *pair,
                 positions,
                 key_positions,
-                causal=causal and self.sampler.keeps_order,
+                causal=causal and self.sampler.is_increasing,
             )
         pair = tuple(map(self._cast, pair))
         pair = self.rotate(*pair, positions, key_positions, length=length)
@@ -368,7 +373,7 @@ def _check_axes(row: PositionalEncoding, column: PositionalEncoding) -> None:
             f"{type(row).__name__} ({row.stage}) and "
             f"{type(column).__name__} ({column.stage})."
         )
-    if row.counts_tokens:
+    if row.uses_token_index:
         raise ValueError(
             f"row={type(row).__name__} counts tokens and has no use for "
             "rows: choose another encoding, such as ALiBi."

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     Instance,
-    Mistake,
+    InvalidArgument,
     WithArguments,
 )
 from keras_lengen.checks.guards import (
@@ -31,10 +31,10 @@ from keras_lengen.checks.inputs import (
     read_reference_length,
 )
 from keras_lengen.layers.documents import Documents
-from keras_lengen.layers.drawing import DrawingLayer
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.packing import place_documents
 from keras_lengen.layers.positions.sampler_argument import SamplerArgument
+from keras_lengen.layers.random_layer import RandomLayer
 from keras_lengen.layers.real_tokens import (
     number_real_tokens,
     order_real_tokens,
@@ -97,7 +97,7 @@ def pass_on(prepared: Any) -> dict[str, Any]:
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
+class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
     """Base class of positional encodings.
 
     An encoding brings the positions of the tokens into a model. It acts at
@@ -201,15 +201,15 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
     """Whether the encoding uses the rank of a position among the positions of
     the keys. Every query must then be one of the keys."""
 
-    counts_tokens = False
+    uses_token_index = False
     """Whether the encoding uses the order of the tokens and not their
     positions. Its methods then get the indices of the tokens as positions."""
 
-    needs_order = False
+    requires_increasing_positions = False
     """Whether, in causal attention, no token may have a larger position than a
     later token, unless the sampler does not keep the order of the tokens."""
 
-    hides_keys = False
+    masks_keys = False
     """Whether the bias of some pairs of tokens is `HIDDEN`."""
 
     rotations = 1
@@ -221,9 +221,9 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
 
     reads_inputs = False
     """Whether a rotation depends on the features of the tokens. Attention then
-    calls `find_steps` and `turn` instead of `rotate`, and needs keys that are
-    the queries' own tokens; `build` gets the shapes of queries, keys and
-    features."""
+    calls `angle_increments` and `rotate_by` instead of `rotate`, and needs keys
+    that are the queries' own tokens; `build` gets the shapes of queries, keys
+    and features."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -617,7 +617,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         """
         raise NotImplementedError
 
-    def find_steps(self, inputs: Tensor) -> Tensor:
+    def angle_increments(self, inputs: Tensor) -> Tensor:
         """Computes what each token contributes to a rotation.
 
         Called if `reads_inputs`. A cache holds the result after the features
@@ -631,7 +631,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         """
         raise NotImplementedError
 
-    def turn(
+    def rotate_by(
         self,
         query: Tensor,
         key: Tensor,
@@ -648,8 +648,8 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
             query: Float tensor `(B, T, H, D)`.
             key: Float tensor `(B, S, heads, D)`, of the whole sequence; the
                 queries are some of its tokens.
-            steps: `(B, S, heads, D / 2)`, what `find_steps` returns for the
-                whole sequence.
+            steps: `(B, S, heads, D / 2)`, what `angle_increments` returns for
+                the whole sequence.
             indices: Indices of the queries among the keys, int32 `(T,)`.
             mask: Boolean tensor `(B, S)`, true for real tokens, or `None`.
             runs: Run of each token, int32 `(B, S)`; a token is not mixed with
@@ -788,7 +788,7 @@ class PositionalEncoding(WithArguments, NamedInputs, DrawingLayer):
         if isinstance(start_index, int) and start_index == 0:
             return positions
         if (
-            self.sampler.draws
+            self.sampler.is_random
             or self.sampler.stretches
             or self.sampler.reads_tokens
         ):
@@ -925,7 +925,7 @@ class EncodingArgument(Instance[PositionalEncoding]):
 
     def convert(self, value: Any) -> PositionalEncoding:
         if isinstance(value, PositionSampler):
-            raise Mistake(
+            raise InvalidArgument(
                 "a PositionalEncoding",
                 f"the sampler {type(value).__name__}, which only numbers "
                 "tokens: pass it to an encoding, as in RoPE(sampler=...)",

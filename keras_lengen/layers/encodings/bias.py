@@ -175,7 +175,7 @@ class BiasEncoding(PositionalEncoding):
         positions, key_positions = self._find_pair_positions(
             query, key, positions, key_positions, start_index, training
         )
-        if self.counts_tokens:
+        if self.uses_token_index:
             tokens, keys = ops.shape(query)[1], ops.shape(key)[1]
             positions, key_positions = number_by_index(
                 positions,
@@ -187,7 +187,7 @@ class BiasEncoding(PositionalEncoding):
             key,
             positions,
             key_positions,
-            causal=causal and self.sampler.keeps_order,
+            causal=causal and self.sampler.is_increasing,
         )
 
     def compute_mask(self, *args: Any, **kwargs: Any) -> None:

@@ -96,7 +96,7 @@ class ClippedBias(BiasEncoding):
         super().__init__(**kwargs)
         self.max_distance = max_distance
         self.slope = slope
-        self.hides_keys = self.slope is None
+        self.masks_keys = self.slope is None
         self.table_scale = table_scale
         self.share_layers = share_layers
 

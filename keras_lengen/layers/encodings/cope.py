@@ -66,7 +66,7 @@ class CoPE(BiasEncoding):
 
     causal_only = True
     shift_invariant = True
-    counts_tokens = True
+    uses_token_index = True
 
     def __init__(
         self,

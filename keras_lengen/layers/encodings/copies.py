@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.layers.part_policies import forget_ids
+from keras_lengen.layers.sublayer_policies import forget_ids
 
 E = TypeVar("E", bound=PositionalEncoding)
 

@@ -96,9 +96,9 @@ class DAPE(BiasEncoding):
         for name in (
             "causal_only",
             "reads_ranks",
-            "counts_tokens",
-            "needs_order",
-            "hides_keys",
+            "uses_token_index",
+            "requires_increasing_positions",
+            "masks_keys",
             "shift_invariant",
             "takes_fractions",
             "takes_negative",
@@ -185,7 +185,7 @@ class DAPE(BiasEncoding):
             ops.cast(key, "float32"),
         )
         shown = bias
-        if self.hides_keys:
+        if self.masks_keys:
             # HIDDEN is so large that it would drown everything else.
             shown = ops.where(ops.less(bias, HIDDEN / 2), 0.0, bias)
         pairs = ops.concatenate(

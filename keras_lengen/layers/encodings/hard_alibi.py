@@ -59,7 +59,7 @@ class HardALiBi(BiasEncoding):
 
     windowed_heads = Optional(Integer(example=2))
 
-    hides_keys = True
+    masks_keys = True
     shift_invariant = True
 
     def __init__(

@@ -27,7 +27,7 @@ class LogKERPLE(KERPLE):
             subtracted from the distance of past keys, so that a bidirectional
             model can tell past from future keys; distances below 0 are set to
             0. Ignored in causal attention, unless the sampler does not keep
-            the order of the tokens (`keeps_order`), so that visible keys may
+            the order of the tokens (`is_increasing`), so that visible keys may
             have larger positions.
         share_layers: bool, whether all layers share the weights, as in the
             authors' code.

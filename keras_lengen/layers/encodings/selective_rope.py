@@ -90,7 +90,7 @@ class SelectiveRoPE(RotaryEncoding):
 
     share_layers = False
     shift_invariant = True
-    counts_tokens = True
+    uses_token_index = True
     reads_inputs = True
 
     def __init__(
@@ -170,14 +170,14 @@ class SelectiveRoPE(RotaryEncoding):
                     f"got {what.format(got)}: make another encoding for them."
                 )
 
-    def find_steps(self, inputs: Tensor) -> Tensor:
+    def angle_increments(self, inputs: Tensor) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         square = ops.sum(ops.square(inputs), axis=-1, keepdims=True)
         inputs = inputs * ops.rsqrt(square + 1e-6)
         low = ops.matmul(inputs, ops.cast(self.down, "float32"))
         return ops.einsum("btr,rhc->bthc", low, ops.cast(self.up, "float32"))
 
-    def turn(
+    def rotate_by(
         self,
         query: Tensor,
         key: Tensor,
@@ -217,7 +217,9 @@ class SelectiveRoPE(RotaryEncoding):
         for name, tensor in (("key", key), ("inputs", inputs)):
             query = guard_same_size(query, 1, query=query, **{name: tensor})
         indices = ops.arange(tokens, dtype="int32")
-        return self.turn(query, key, self.find_steps(inputs), indices)
+        return self.rotate_by(
+            query, key, self.angle_increments(inputs), indices
+        )
 
     def _find_angles(
         self,

@@ -33,7 +33,7 @@ class T5Bias(BiasEncoding):
     `n - 1`. In causal attention, `n = num_buckets` and all keys at larger
     positions count as distance 0. Otherwise, keys at smaller and at larger
     positions have `n = num_buckets / 2` buckets each, also in causal attention
-    if the sampler does not keep the order of the tokens (`keeps_order`). All
+    if the sampler does not keep the order of the tokens (`is_increasing`). All
     distances from `max_distance` on share a bucket.
 
     Stage: `attention_bias`, float32 `(1 or B, H, T, S)`, added to scaled
@@ -74,7 +74,7 @@ class T5Bias(BiasEncoding):
     max_distance = Integer(most=LARGEST_POSITION, example=64)
     share_layers = Boolean()
 
-    needs_order = True
+    requires_increasing_positions = True
     shift_invariant = True
 
     def __init__(

@@ -79,11 +79,11 @@ class XPos(RoPE):
     scale_base = Number(most=LARGEST_POSITION, above=0, example=64)
 
     causal_only = True
-    needs_order = True
+    requires_increasing_positions = True
 
     def __init__(self, *, scale_base: float = 512, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not self.sampler.keeps_order:
+        if not self.sampler.is_increasing:
             raise ValueError(
                 f"sampler={type(self.sampler).__name__} may give earlier "
                 "tokens larger positions, with which the products of XPos "

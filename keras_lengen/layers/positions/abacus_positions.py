@@ -12,7 +12,6 @@ from keras_lengen.checks.arguments import (
     Integer,
     Seed,
 )
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.token_positions import (
     NEW,
     TokenIds,
@@ -20,6 +19,7 @@ from keras_lengen.layers.positions.token_positions import (
     find_borders,
     is_among,
 )
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Tensor
 
 
@@ -76,7 +76,7 @@ class AbacusPositions(TokenPositions):
     resample = Choice("batch", "example")
     seed = Seed()
 
-    draws = True
+    is_random = True
 
     def __init__(
         self,

@@ -12,8 +12,8 @@ from keras_lengen.checks.arguments import (
     Number,
     Seed,
 )
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
@@ -77,7 +77,7 @@ class AugmentedPositions(PositionSampler):
     normalize = Boolean()
     seed = Seed()
 
-    draws = True
+    is_random = True
     fractional = True
     negative = True
 
@@ -94,7 +94,7 @@ class AugmentedPositions(PositionSampler):
         super().__init__(**kwargs)
         self.max_global_shift = max_global_shift
         self.max_local_shift = max_local_shift
-        self.keeps_order = self.max_local_shift <= 0.5
+        self.is_increasing = self.max_local_shift <= 0.5
         self.max_global_scale = max_global_scale
         self.normalize = normalize
         self.seed = seed

@@ -12,17 +12,17 @@ from keras_lengen.checks.inputs import (
     read_lengths,
     read_reference_length,
 )
-from keras_lengen.layers.drawing import DrawingLayer
+from keras_lengen.layers.random_layer import RandomLayer
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 
-class PositionSampler(WithArguments, NamedInputs, DrawingLayer):
+class PositionSampler(WithArguments, NamedInputs, RandomLayer):
     """Base class of position samplers, which assign positions to tokens.
 
     A sampler reads the shape of its inputs and returns one number per token.
     Every sampler works with every encoding, with four exceptions: encodings
     with a table need integers, only `AxialEncoding` takes the pairs of
-    `GridPositions`, `XPos` needs a sampler that `keeps_order`, and `FIRE` one
+    `GridPositions`, `XPos` needs a sampler that `is_increasing`, and `FIRE` one
     without `negative` positions. Subclasses implement `sample`, which receives
     arguments that `call` has checked.
 
@@ -49,7 +49,7 @@ class PositionSampler(WithArguments, NamedInputs, DrawingLayer):
             positions to NaN.
     """
 
-    draws: bool = False
+    is_random: bool = False
     """Whether two calls may return different positions."""
 
     stretches: bool = False
@@ -68,7 +68,7 @@ class PositionSampler(WithArguments, NamedInputs, DrawingLayer):
     reads_tokens: bool = False
     """Whether positions depend on token ids, which only models have."""
 
-    keeps_order: bool = True
+    is_increasing: bool = True
     """Whether no token has a larger position than a later token. Of pairs, this
     says it of the rows."""
 

@@ -11,9 +11,9 @@ from keras_lengen.checks.arguments import (
     Integer,
     Seed,
 )
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.evaluation import Evaluation
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor, TensorLike
 
 
@@ -73,7 +73,7 @@ class ContinuousPositions(PositionSampler):
     evaluation = Evaluation("random", "even")
     seed = Seed()
 
-    draws = True
+    is_random = True
     fractional = True
 
     def __init__(

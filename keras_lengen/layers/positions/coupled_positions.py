@@ -13,7 +13,6 @@ from keras_lengen.checks.arguments import (
     Optional,
     Seed,
 )
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.token_positions import (
     NEW,
     TokenId,
@@ -22,6 +21,7 @@ from keras_lengen.layers.positions.token_positions import (
     find_borders,
     is_among,
 )
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
@@ -127,7 +127,7 @@ class CoupledPositions(TokenPositions):
         self.max_position = max_position
         self.resample = resample
         self.seed = seed
-        self.draws = self.max_position is not None
+        self.is_random = self.max_position is not None
         self.seed_generator = SeedGenerator(seed)
 
     def check_length(self, tokens: int, *, unit: str = "tokens") -> None:

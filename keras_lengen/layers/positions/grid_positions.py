@@ -86,8 +86,8 @@ class GridPositions(PositionSampler):
         ) -> PositionPair: ...
 
     @property
-    def draws(self) -> bool:
-        return self.row.draws or self.column.draws
+    def is_random(self) -> bool:
+        return self.row.is_random or self.column.is_random
 
     @property
     def fractional(self) -> bool:
@@ -98,9 +98,9 @@ class GridPositions(PositionSampler):
         return self.row.negative or self.column.negative
 
     @property
-    def keeps_order(self) -> bool:
-        """`keeps_order` of the rows; columns never keep the order."""
-        return self.row.keeps_order
+    def is_increasing(self) -> bool:
+        """`is_increasing` of the rows; columns never keep the order."""
+        return self.row.is_increasing
 
     def shape(self, tokens: Size) -> tuple[Size, Size]:
         """Counts rows and columns of a sequence; the last row may be short.

@@ -38,7 +38,7 @@ def place_documents(
             "document a row of its own."
         )
     tokens = count_tokens(inputs)
-    if not (sampler.draws or sampler.stretches):
+    if not (sampler.is_random or sampler.stretches):
         table = sampler.sample(inputs[:1], training=training)
         table = ops.reshape(table, (-1,))
         return ops.take(table, documents.ranks)

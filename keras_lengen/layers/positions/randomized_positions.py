@@ -14,9 +14,9 @@ from keras_lengen.checks.arguments import (
 )
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, find_static_size, format_size
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.evaluation import Evaluation
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor, TensorLike
 
 
@@ -87,7 +87,7 @@ class RandomizedPositions(PositionSampler):
     include_zero = Boolean()
     seed = Seed()
 
-    draws = True
+    is_random = True
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class RandomizedPositions(PositionSampler):
         self.resample = resample
         self.evaluation = evaluation
         self.ordered = ordered
-        self.keeps_order = self.ordered
+        self.is_increasing = self.ordered
         self.include_zero = include_zero
         self.seed = seed
         self.seed_generator = SeedGenerator(seed)

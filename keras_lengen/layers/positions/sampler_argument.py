@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keras_lengen.checks.arguments import Instance, Mistake
+from keras_lengen.checks.arguments import Instance, InvalidArgument
 from keras_lengen.layers.positions.base import PositionSampler
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.layers.positions.randomized_positions import (
@@ -28,7 +28,7 @@ class SamplerArgument(Instance[PositionSampler]):
     def convert(self, value: Any) -> PositionSampler:
         sampler = super().convert(value)
         if sampler.pairs and not self.pairs:
-            raise Mistake(
+            raise InvalidArgument(
                 sentence=f"={type(sampler).__name__} gives every token a row "
                 "and a column, which only AxialEncoding takes: pass the "
                 "sampler to AxialEncoding, or choose a sampler of single "

@@ -11,9 +11,9 @@ from keras_lengen.checks.arguments import (
     Optional,
     Seed,
 )
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.evaluation import Evaluation
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
@@ -73,7 +73,7 @@ class ShiftedPositions(PositionSampler):
     evaluation = Evaluation("zero", "max", "random")
     seed = Seed()
 
-    draws = True
+    is_random = True
 
     def __init__(
         self,

@@ -12,9 +12,9 @@ from keras_lengen.checks.arguments import (
 )
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, format_size
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.evaluation import Evaluation
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
@@ -84,7 +84,7 @@ class SkippedPositions(PositionSampler):
     evaluation = Evaluation("ordinal", "random")
     seed = Seed()
 
-    draws = True
+    is_random = True
     stretches = True
 
     def __init__(

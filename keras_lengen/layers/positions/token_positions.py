@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     Integer,
-    Mistake,
+    InvalidArgument,
     Tuple,
     described,
 )
@@ -42,7 +42,7 @@ class TokenPositions(PositionSampler):
     """
 
     reads_tokens = True
-    keeps_order = False
+    is_increasing = False
 
     def check_inputs(self, inputs: TensorLike) -> None:
         super().check_inputs(inputs)
@@ -116,7 +116,9 @@ class TokenIds(Tuple[int]):
     def convert(self, value: Any) -> tuple[int, ...]:
         ids = super().convert(value)
         if len(set(ids)) < len(ids):
-            raise Mistake(sentence=f" has an id twice: {described(ids)}.")
+            raise InvalidArgument(
+                sentence=f" has an id twice: {described(ids)}."
+            )
         return ids
 
 

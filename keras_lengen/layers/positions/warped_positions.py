@@ -13,12 +13,12 @@ from keras_lengen.checks.arguments import (
     Seed,
     Tuple,
 )
-from keras_lengen.layers.drawing import SeedGenerator
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.interpolated_positions import (
     InterpolatedPositions,
     interpolate_positions,
 )
+from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
@@ -94,7 +94,7 @@ class WarpedPositions(PositionSampler):
     skew = Choice("sqrt", "beta")
     seed = Seed()
 
-    draws = True
+    is_random = True
     fractional = True
 
     def __init__(

@@ -75,13 +75,13 @@ def test_every_sampler_numbers_each_document(variant, training):
             place_documents(sampler, IDS, documents, training)
         return
     # With the draws of a row of its own, where these do not depend on lengths.
-    exact = not sampler.draws or type(sampler) is RandomizedPositions
+    exact = not sampler.is_random or type(sampler) is RandomizedPositions
     restart(sampler)
     found = ops.convert_to_numpy(
         place_documents(sampler, IDS, documents, training)
     )
     for row, part in split():
-        if sampler.keeps_order:
+        if sampler.is_increasing:
             assert (np.diff(found[row, part]) >= 0).all()
         if exact and getattr(sampler, "resample", "batch") == "batch":
             restart(sampler)

@@ -75,7 +75,7 @@ def test_the_encoding_is_a_template(encoding, copies):
     weights = [{id(weight) for weight in model.weights} for model in models]
     assert not weights[0] & weights[1]
     samplers = [model.encoding.sampler for model in models]
-    assert samplers[0] is not samplers[1] or not samplers[0].draws
+    assert samplers[0] is not samplers[1] or not samplers[0].is_random
 
 
 @pytest.mark.parametrize("name", ["encoder", "encoder_decoder"])

@@ -33,7 +33,7 @@ OPTIONS = {
     },
     "window": {"attention": small.recipe(sliding_window=3, sink_tokens=1)},
     "tied": {"tie_embeddings": True, "output_size": small.VOCABULARY_SIZE},
-    "draws by layer": {"draw": "layer", "num_layers": 2},
+    "draws by layer": {"share_positions": "layer", "num_layers": 2},
     "scores": {
         "attention": small.recipe(
             score_factor="log_length",

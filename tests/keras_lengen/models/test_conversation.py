@@ -74,7 +74,9 @@ def expected_logits(model, conversation, text, row):
     positions = [own(each) for each in conversation._text.positions]
     inputs = {
         "token_ids": np.array([text]),
-        "positions": positions if model.places_by_layer() else positions[0],
+        "positions": positions
+        if model.positions_differ_by_layer()
+        else positions[0],
     }
     return np.asarray(model(inputs))[0]
 
@@ -82,7 +84,9 @@ def expected_logits(model, conversation, text, row):
 GIVEN = np.sort(RANDOM.choice(64, size=(2, MAX_LENGTH)), axis=1)
 ABACUS = AbacusPositions(digits=range(1, 6), max_shift=8)
 DRAWING = {
-    "draws by layer": lambda: decoder(RandomizedRoPE(), draw="layer"),
+    "draws by layer": lambda: decoder(
+        RandomizedRoPE(), share_positions="layer"
+    ),
     "samplers by layer": lambda: decoder(
         [RandomizedRoPE(max_position=64), None, RandomizedRoPE()], num_layers=3
     ),

@@ -64,7 +64,7 @@ SUBJECTS = {
     ),
     "even positions": lambda: make(
         RandomizedRoPE(max_position=64, evaluation="even"),
-        draw="layer",
+        share_positions="layer",
         num_layers=2,
     ),
     "loops": lambda: attentive(small.looped_decoder, RoPE()),

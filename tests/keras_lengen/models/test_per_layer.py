@@ -116,7 +116,10 @@ def same(positions):
 )
 def test_layers_share_the_draw_of_their_sampler(name, draw, expected, seen):
     model = small.decoder(
-        lists()[name], num_layers=4, attention=small.Witness, draw=draw
+        lists()[name],
+        num_layers=4,
+        attention=small.Witness,
+        share_positions=draw,
     )
     model(IDS)
     assert same(seen) == expected

@@ -273,4 +273,4 @@ def test_layers_of_gemma_3_and_swan(name):
     assert layers[0].use_query_key_norm == is_gemma
     assert layers[0].norm_epsilon == (1e-6 if is_gemma else 1e-5)
     # All layers share positions.
-    assert not model.places_by_layer()
+    assert not model.positions_differ_by_layer()

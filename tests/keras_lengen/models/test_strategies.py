@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_lengen.layers import RandomizedPositions, RoPE
-from keras_lengen.layers.drawing import Dropout
+from keras_lengen.layers.random_layer import Dropout
 from tests.keras_lengen.models import small
 from trainers.devices.tensorflow_strategy import make_strategy
 

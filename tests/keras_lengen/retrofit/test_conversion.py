@@ -175,5 +175,5 @@ def test_models_of_keras_hub_are_retrofitted():
     pytest.importorskip("keras_hub")
     from tests.keras_lengen.retrofit.tiny import make_backbone
 
-    with pytest.raises(ValueError, match=r"retrofit\.Retrofitted"):
+    with pytest.raises(ValueError, match=r"retrofit\.RetrofittedModel"):
         convert(make_backbone("GPT2"))

@@ -1,4 +1,4 @@
-"""`Retrofitted`, by the models of KerasHub that it does not change."""
+"""`RetrofittedModel`, by the models of KerasHub that it does not change."""
 
 import keras
 import numpy as np
@@ -26,7 +26,7 @@ from keras_lengen.layers import (
     SkippedPositions,
     YaRN,
 )
-from keras_lengen.retrofit import Retrofitted
+from keras_lengen.retrofit import RetrofittedModel
 from tests.keras_lengen.models.decoding import search
 from tests.keras_lengen.retrofit.tiny import (
     ALL,
@@ -48,7 +48,7 @@ def test_ordinal_positions_change_nothing(family):
     weights = {id(weight) for weight in backbone.weights}
     inputs = make_inputs(family, real=9)
     before = compute(backbone, inputs)
-    model = Retrofitted(backbone)
+    model = RetrofittedModel(backbone)
     assert isinstance(model.sampler, OrdinalPositions)
     # KerasHub before 0.31 permutes Gemma's features, which rounds otherwise.
     tolerance = 1e-5 if family == "Gemma" else 0
@@ -58,7 +58,7 @@ def test_ordinal_positions_change_nothing(family):
     assert {id(weight) for weight in model.weights} == weights
 
 
-# All keys are near, and the scores are computed by the seam: grouped heads,
+# All keys are near, and the scores are computed by the patch: grouped heads,
 # soft caps, windows, scale and mask are those of the model.
 NEAR_KEYS = SelfExtend(window=500)
 
@@ -75,7 +75,7 @@ def test_an_encoding_like_that_of_the_model_changes_nothing(family, encoding):
     backbone = make_backbone(family)
     inputs = make_inputs(family, real=10)
     before = compute(backbone, inputs)
-    model = Retrofitted(backbone, encoding=encoding)
+    model = RetrofittedModel(backbone, encoding=encoding)
     np.testing.assert_allclose(compute(model, inputs), before, atol=5e-4)
 
 
@@ -88,7 +88,7 @@ def test_positions_are_those_of_a_longer_sequence(family, real=9):
     backbone = make_backbone(family, **windows)
     inputs = make_inputs(family, tokens=12, real=real)
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
-    model = Retrofitted(backbone, sampler=sampler)
+    model = RetrofittedModel(backbone, sampler=sampler)
     ids, lengths = inputs["token_ids"], np.full(2, real)
     positions = np.asarray(model.positions.sample(ids, lengths=lengths))
     positions = positions[:, :real]
@@ -110,7 +110,7 @@ def test_an_encoding_is_for_the_global_layers_of_gemma3():
     for layers, changed in ((5, False), (6, True)):
         backbone = make_backbone("Gemma3", num_layers=layers)
         before = compute(backbone, inputs)
-        after = compute(Retrofitted(backbone, encoding=NoPE()), inputs)
+        after = compute(RetrofittedModel(backbone, encoding=NoPE()), inputs)
         assert np.array_equal(after, before) != changed
 
 
@@ -133,7 +133,7 @@ def test_attention_is_that_of_the_library(encoding):
     for weight, theirs in zip(ours.weights, attention.weights, strict=True):
         weight.assign(keras.ops.reshape(theirs, weight.shape))
     expected = ours(hidden, hidden, use_causal_mask=True)
-    Retrofitted(backbone, encoding=encoding)
+    RetrofittedModel(backbone, encoding=encoding)
     causal = np.tril(np.ones((1, 11, 11), "int32"))
     found = attention(hidden.astype("float32"), attention_mask=causal)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
@@ -146,11 +146,11 @@ def test_restore(family):
     before, config = compute(backbone, inputs), backbone.get_config()
     variables = [id(variable) for variable in backbone.variables]
     encoding = FIRE() if family in ROTARY else SinusoidalEncoding()
-    model = Retrofitted(backbone, sampler=RANDOMIZED, encoding=encoding)
+    model = RetrofittedModel(backbone, sampler=RANDOMIZED, encoding=encoding)
     assert not np.allclose(compute(model, inputs), before, atol=1e-3)
     for call, message in (
-        (backbone.get_config, "save the Retrofitted model"),
-        (lambda: Retrofitted(backbone), "is changed already"),
+        (backbone.get_config, "save the RetrofittedModel, or"),
+        (lambda: RetrofittedModel(backbone), "is changed already"),
         (lambda: model.quantize("int8"), "quantize the backbone before"),
         (lambda: model(np.ones((1, 3))), "a dict of the backbone's inputs"),
     ):
@@ -160,10 +160,10 @@ def test_restore(family):
     np.testing.assert_array_equal(compute(backbone, inputs), before)
     assert backbone.get_config() == config
     assert [id(variable) for variable in backbone.variables] == variables
-    with pytest.raises(ValueError, match="make a new Retrofitted"):
+    with pytest.raises(ValueError, match="make a new RetrofittedModel"):
         model(inputs)
     # And again.
-    again = Retrofitted(backbone)
+    again = RetrofittedModel(backbone)
     np.testing.assert_array_equal(compute(again, inputs), before)
 
 
@@ -179,7 +179,7 @@ SAVED = {
 
 @pytest.mark.parametrize("family", SAVED)
 def test_save_and_load(family, tmp_path, loading):
-    model = Retrofitted(make_backbone(family), **SAVED[family])
+    model = RetrofittedModel(make_backbone(family), **SAVED[family])
     inputs = make_inputs(family)
     for weight in model.trainable_weights:
         weight.assign(weight + 0.01)
@@ -198,12 +198,14 @@ def test_a_quantized_backbone_is_saved(tmp_path, loading):
     backbone = make_backbone("Llama")
     config = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
     backbone.quantize(config=config)
-    model = Retrofitted(backbone, encoding=YaRN(original_length=4))
+    model = RetrofittedModel(backbone, encoding=YaRN(original_length=4))
     loading.check(model, tmp_path / "model.keras", make_inputs("Llama"))
 
 
 def test_a_loaded_model_is_exported_before_its_first_call(tmp_path):
-    model = Retrofitted(make_backbone("Bert"), encoding=SinusoidalEncoding())
+    model = RetrofittedModel(
+        make_backbone("Bert"), encoding=SinusoidalEncoding()
+    )
     inputs = make_inputs("Bert")
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -236,7 +238,7 @@ GENERATING = [
     ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
 def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
-    model = Retrofitted(
+    model = RetrofittedModel(
         make_backbone(family), encoding=encoding, sampler=sampler
     )
     task = make_task(family, model)
@@ -263,7 +265,7 @@ def test_cached_steps_compute_what_one_pass_computes(family, encoding, sampler):
 def test_generation(family):
     """Each token by a whole pass, with the positions of the row."""
     sampler = RandomizedPositions(max_position=64, resample="example", seed=1)
-    model = Retrofitted(make_backbone(family), sampler=sampler)
+    model = RetrofittedModel(make_backbone(family), sampler=sampler)
     for weight in model.weights:
         weight.assign(3 * weight)
     task = make_task(family, model)
@@ -309,10 +311,10 @@ TRAINED = {
 def test_fit(family):
     backbone = make_backbone(family)
     own = {id(weight) for weight in backbone.weights}
-    model = Retrofitted(backbone, **TRAINED[family])
+    model = RetrofittedModel(backbone, **TRAINED[family])
     task = make_task(family, model)
     weights = {id(weight): weight for weight in task.trainable_weights}
-    # The parts of the seams are found through the layers of the task.
+    # The parts of the patches are found through the layers of the task.
     assert {id(weight) for weight in model.trainable_weights} == {*weights}
     # An encoding is trained too, if it has weights.
     assert bool(weights.keys() - own) == (family == "GPT2")
@@ -332,7 +334,7 @@ def test_fit(family):
 def test_training_steps_draw_anew():
     """And evaluation uses the positions of evaluation."""
     sampler = SkippedPositions(max_position=64, seed=1)
-    model = Retrofitted(make_backbone("Llama"), sampler=sampler)
+    model = RetrofittedModel(make_backbone("Llama"), sampler=sampler)
     inputs = make_inputs("Llama")
     first, second = (compute(model, inputs, training=True) for _ in range(2))
     assert not np.allclose(first, second, atol=1e-3)
@@ -343,7 +345,7 @@ def test_training_steps_draw_anew():
 
 def test_lora(tmp_path, loading):
     encoding = YaRN(original_length=8)
-    model = Retrofitted(make_backbone("Llama"), encoding=encoding)
+    model = RetrofittedModel(make_backbone("Llama"), encoding=encoding)
     inputs = make_inputs("Llama")
     model.backbone.enable_lora(2)
     task = make_task("Llama", model)
@@ -357,7 +359,7 @@ def test_mixed_precision_keeps_positions_apart():
     """bfloat16 has one number for 1000 and 1001."""
     inputs = make_inputs("Llama", tokens=4)
     half, full = (
-        Retrofitted(make_backbone("Llama", dtype=dtype))
+        RetrofittedModel(make_backbone("Llama", dtype=dtype))
         for dtype in ("mixed_bfloat16", "float32")
     )
     outputs = []
@@ -377,10 +379,10 @@ def interpolate(rows, places):
 
 def find_table(**arguments):
     """The first 150 rows that a changed GPT-2 adds."""
-    model = Retrofitted(make_backbone("GPT2"), **arguments)
-    seam = model.backbone.position_embedding
+    model = RetrofittedModel(make_backbone("GPT2"), **arguments)
+    patch = model.backbone.position_embedding
     compute(model, make_inputs("GPT2", tokens=120))
-    return np.asarray(seam(np.zeros((1, 150, 32), "float32")))[0]
+    return np.asarray(patch(np.zeros((1, 150, 32), "float32")))[0]
 
 
 def test_tables():
@@ -424,16 +426,16 @@ WRONG = [
 def test_what_does_not_go_together(family, arguments, message):
     backbone = make_backbone(family)
     with pytest.raises(ValueError, match=message):
-        Retrofitted(backbone, **arguments)
+        RetrofittedModel(backbone, **arguments)
     # Nothing has been changed.
     backbone.get_config()
 
 
 def test_other_models_and_longer_inputs_are_refused():
-    with pytest.raises(ValueError, match="seam is known, one of Lla"):
-        Retrofitted(keras.Sequential())
+    with pytest.raises(ValueError, match="patch is known, one of Lla"):
+        RetrofittedModel(keras.Sequential())
     with pytest.raises(ValueError, match="below 64, the number of rows"):
-        Retrofitted(make_backbone("GPT2"))(make_inputs("GPT2", tokens=65))
+        RetrofittedModel(make_backbone("GPT2"))(make_inputs("GPT2", tokens=65))
     backbone = make_backbone(
         "Phi3",
         rope_scaling_type="su",
@@ -441,7 +443,7 @@ def test_other_models_and_longer_inputs_are_refused():
         rope_scaling_long_factor=[2.0, 3.0, 4.0, 5.0],
     )
     with pytest.raises(ValueError, match="such as LongRoPE with the model's"):
-        Retrofitted(backbone)
+        RetrofittedModel(backbone)
 
 
 @pytest.mark.parametrize(
@@ -462,7 +464,7 @@ def test_other_version_of_keras_hub(family, path, missing, monkeypatch):
     else:
         monkeypatch.delattr(backbone, path)
     with pytest.raises(RuntimeError, match=missing) as error:
-        Retrofitted(backbone)
+        RetrofittedModel(backbone)
     assert f"keras_hub is {keras_hub.__version__}" in str(error.value)
     # Nothing has been changed.
     backbone.get_config()
@@ -471,7 +473,7 @@ def test_other_version_of_keras_hub(family, path, missing, monkeypatch):
 def test_compiled_programs_are_made_anew():
     inputs, backbone = make_inputs("Llama"), make_backbone("Llama")
     before = backbone.predict(inputs, verbose=0)
-    model = Retrofitted(backbone, encoding=NoPE())
+    model = RetrofittedModel(backbone, encoding=NoPE())
     after = backbone.predict(inputs, verbose=0)
     assert not np.allclose(after, before, atol=1e-3)
     again = model.restore().predict(inputs, verbose=0)

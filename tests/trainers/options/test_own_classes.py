@@ -5,10 +5,15 @@ import sys
 import pytest
 
 from keras_lengen.layers import PaTHAttention, Recipe
+from keras_lengen.models import presets
 from tests.trainers.toy import toy_config
 from trainers.algorithmic import EXPERIMENT, make_task
 from trainers.errors import ConfigError
-from trainers.options.layers import build_attention, build_encoding
+from trainers.options.layers import (
+    build_attention,
+    build_encoding,
+    merge_arguments,
+)
 from trainers.records.opened_run import open_run
 
 SOURCE = """
@@ -116,6 +121,9 @@ def test_arguments_of_attention():
     config = toy_config(attention=name, score_factor="head", chunk_size=8)
     made = {"use_forget_gate": True, "score_factor": "head", "chunk_size": 8}
     assert build_attention(config) == Recipe(PaTHAttention, **made)
+    merged = merge_arguments(presets["t5_decoder"], config)
+    made |= {"dropout": 0.1, "scale_scores": False}
+    assert merged["attention"] == Recipe(PaTHAttention, **made)
     for attention, message in (
         ("PaTHAttention(a=1)", "PaTHAttention has no argument 'a'"),
         ("PaTHAttention(num_heads=2)", "must not have num_heads, which is an"),

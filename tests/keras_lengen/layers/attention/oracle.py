@@ -43,7 +43,7 @@ def attend(
         key_positions = given if is_self else np.arange(keys)
     places = given, key_positions
     indices = np.arange(keys - tokens, keys)
-    if layer.encoding.counts_tokens:
+    if layer.encoding.uses_token_index:
         places = indices, np.arange(keys)
     heads = layer.num_heads
     queries = normalize(layer, "query", split(layer.query_dense, query, heads))
@@ -127,7 +127,7 @@ def find_bias(layer, queries, keys, places, causal):
     return read(
         encoding.attention_bias(
             *to_tensors(queries, repeat(layer, keys), *places),
-            causal=causal and encoding.sampler.keeps_order,
+            causal=causal and encoding.sampler.is_increasing,
         )
     )
 
@@ -138,8 +138,8 @@ def rotate(layer, queries, keys, features, places, indices):
         return queries, keys
     tensors = to_tensors(queries, keys)
     if encoding.reads_inputs:
-        steps = encoding.find_steps(ops.convert_to_tensor(features))
-        turned = encoding.turn(*tensors, steps, indices.astype("int32"))
+        steps = encoding.angle_increments(ops.convert_to_tensor(features))
+        turned = encoding.rotate_by(*tensors, steps, indices.astype("int32"))
     else:
         turned = encoding.rotate(*tensors, *to_tensors(*places))
     return tuple(map(read, turned))

@@ -25,7 +25,12 @@ POSITIONS = np.sort(
 
 DECLARED = (
     *("stage", "causal_only", "uses_length", "reads_ranks"),
-    *("counts_tokens", "needs_order", "hides_keys", "rotations"),
+    *(
+        "uses_token_index",
+        "requires_increasing_positions",
+        "masks_keys",
+        "rotations",
+    ),
     *("reads_key_positions", "reads_inputs"),
 )
 """What attention reads of an encoding; equal ones take the same road."""
@@ -36,7 +41,7 @@ def list_encodings():
     kinds = {}
     for variant in encodings.VARIANTS:
         encoding = encodings.make(variant)
-        draws = encoding.sampler.draws
+        draws = encoding.sampler.is_random
         if encoding.stage != "embeddings" and not draws:
             kind = tuple(getattr(encoding, name) for name in DECLARED)
             kinds.setdefault(kind, variant)

@@ -156,7 +156,7 @@ def test_pieces_of_a_padded_sequence_with_a_cache(name):
     )
     cache = layer.make_cache(BATCH, TOKENS)
     slots = layer.sliding_window and layer.sliding_window + layer.sink_tokens
-    local = {"key", "value"} == {*cache} and not layer.encoding.counts_tokens
+    local = {"key", "value"} == {*cache} and not layer.encoding.uses_token_index
     if not local or layer.encoding.reads_ranks:
         slots = None
     assert {part.shape[1] for part in cache.values()} == {slots or TOKENS}

@@ -48,6 +48,7 @@ def test_counts_are_those_of_the_masks(causal, padded, size, sink_tokens):
     visible = find_visible(reach, indices, 9, ranks, padding=mask)
     seen = visible.mask()
     seen = np.broadcast_to(True if seen is None else seen, (2, 1, 7, 9))
+    assert len(visible.count().shape) == 4
     counts = np.broadcast_to(visible.count(), (2, 1, 7, 1))
     np.testing.assert_array_equal(counts[..., 0], np.maximum(seen.sum(-1), 1))
 

@@ -52,7 +52,7 @@ def test_rows_have_two_sides_in_causal_attention_if_they_may_fall():
 @pytest.mark.parametrize("row", [XPos(), T5Bias()])
 def test_rows_keep_the_order_of_the_tokens_where_they_must(row):
     column = T5Bias() if row.stage == "bias" else RoPE()
-    assert axial(row, column).needs_order
+    assert axial(row, column).requires_increasing_positions
     model = decoder(axial(row, column))
     ids = np.zeros((2, TOKENS), "int32")
     model({"token_ids": ids, "positions": GRID})

@@ -32,7 +32,7 @@ def test_a_program_for_all_lengths(distances, positions):
     np.testing.assert_allclose(found, compute(**arrays), atol=1e-5)
 
 
-def find_steps(positions, distances):
+def angle_increments(positions, distances):
     """Signed distances from queries to keys, `(T, T)`."""
     if distances == "positions":
         return positions - positions[:, None]
@@ -69,7 +69,7 @@ def test_both_ways_follow_the_definition(
     monkeypatch.setattr(encoding, "_is_table_cheaper", lambda *args: by_table)
     bias = encoding(QUERY, KEY, positions=positions)
     of_examples = np.broadcast_to(positions, QUERY.shape[:2])
-    steps = [find_steps(example, distances) for example in of_examples]
+    steps = [angle_increments(example, distances) for example in of_examples]
     expected = find_bias(encoding, np.array(steps))
     np.testing.assert_allclose(bias, expected, rtol=1e-3, atol=1e-3)
 

@@ -46,7 +46,7 @@ def make_row(cls, conditions):
     seed = {"seed": 1} if "seed" in declared else {}
     arguments = complete(cls, {**seed, **conditions})
     layer = cls(**arguments)
-    refuses_samplers = getattr(layer, "counts_tokens", False)
+    refuses_samplers = getattr(layer, "uses_token_index", False)
     refused = {"seed", "sampler"} if refuses_samplers else {"seed"}
     return Row(
         arguments=arguments,

@@ -92,9 +92,9 @@ def test_samplers_claim_no_more_freedom_than_they_take():
     for variant, (name, _) in VARIANTS.items():
         sampler = make(variant)
         draws = [sampler(INPUTS, training=True) for _ in range(20)]
-        assert sampler.keeps_order == (np.diff(draws) >= 0).all()
+        assert sampler.is_increasing == (np.diff(draws) >= 0).all()
         if np.min(draws) < 0:
             negative.add(SAMPLERS[name])
     assert negative == {cls for cls in SAMPLERS.values() if cls.negative}
     jitter = make("AugmentedPositions", max_local_shift=0.9)
-    assert not jitter.keeps_order
+    assert not jitter.is_increasing

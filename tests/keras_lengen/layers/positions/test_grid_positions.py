@@ -23,7 +23,7 @@ def test_each_axis_has_a_sampler_of_its_own():
         row=RandomizedPositions(max_position=100, seed=1),
         column=RandomizedPositions(max_position=50, resample="example", seed=2),
     )
-    assert sampler.draws
+    assert sampler.is_random
     rows, columns = map(np.asarray, sampler(TOKENS))
     assert rows.shape == (11,)
     assert columns.shape == (2, 11)

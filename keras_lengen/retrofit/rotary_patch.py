@@ -64,11 +64,11 @@ def change_attentions(
     own = None
     for attention in attentions:
         if family.keeps_rotation and getattr(attention, family.keeps_rotation):
-            AttentionSeam(family, attention, shared, None).insert(changes)
+            AttentionPatch(family, attention, shared, None).insert(changes)
             continue
         if encoding is not None and (own is None or not own.share_layers):
             own = fit_encoding(encoding, family, attention)
-        AttentionSeam(family, attention, shared, own).insert(changes)
+        AttentionPatch(family, attention, shared, own).insert(changes)
 
 
 def fit_encoding(
@@ -97,7 +97,7 @@ def fit_encoding(
     return copy
 
 
-class AttentionSeam:
+class AttentionPatch:
     """Gives an attention layer of KerasHub new positions.
 
     The layer's own rotation is turned off, so that a cache holds keys as they
@@ -245,7 +245,7 @@ class AttentionSeam:
     ) -> Tensor:
         """Computes attention whose scores are not those of the layer."""
         encoding, mask = self.encoding, self._find_mask(mask)
-        causal = self.shared.sampler.keeps_order
+        causal = self.shared.sampler.is_increasing
         indices = ops.arange(ops.shape(key)[1], dtype="int32")
         new_indices = indices
         if query.shape[1] is None or query.shape[1] != key.shape[1]:
@@ -256,7 +256,7 @@ class AttentionSeam:
             query, key = self._rotate(query, key, new, current)
         else:
             terms = (EncodedBias(encoding),)
-            if encoding.counts_tokens:
+            if encoding.uses_token_index:
                 new, current = new_indices, Pass(indices)
             prepared = self._prepare(query, new, current, causal=causal)
         # The mask of the model is all that hides keys.

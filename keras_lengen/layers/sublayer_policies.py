@@ -43,7 +43,7 @@ class QuantizedPolicies(DTypePolicyMap):
         )
 
 
-class PartPolicies(keras.layers.Layer):
+class SublayerPolicies(keras.layers.Layer):
     """Layer that can be saved after `quantize` has changed its parts.
 
     Keras quantizes a dense layer by changing its dtype policy and, with a
@@ -85,7 +85,7 @@ class PartPolicies(keras.layers.Layer):
             return self.dtype_policy
         return policy
 
-    def settle_policies(self) -> None:
+    def apply_dtype_policies(self) -> None:
         """Replaces the map of policies in every built part by its own policy.
 
         Keras cannot save a quantized layer whose policy is a map, and builds it

@@ -34,7 +34,7 @@ def change_embedding(
         shared: `SharedPositions`.
         encoding: Encoding in place of the backbone's own table, or `None` to
             keep it.
-        table: str, how a new table begins, as for `Retrofitted`.
+        table: str, how a new table begins, as for `RetrofittedModel`.
     """
     embedding = family.find_embedding(backbone)
     rows = getattr(embedding, family.table)
@@ -55,8 +55,8 @@ def change_embedding(
     if own is not None:
         changes.freeze(rows)
     changes.attach(embedding, [shared] if own is None else [shared, own])
-    seam = TableSeam(family, embedding, shared, own)
-    changes.replace(embedding, "call", seam.call)
+    patch = TablePatch(family, embedding, shared, own)
+    changes.replace(embedding, "call", patch.call)
 
 
 def make_table(rows: Any, count: int, table: str) -> Tensor:
@@ -88,7 +88,7 @@ def make_table(rows: Any, count: int, table: str) -> Tensor:
     return ops.concatenate([rows[:count], drawn], axis=0)
 
 
-class TableSeam:
+class TablePatch:
     """Gives the positions of a sampler to a layer that adds rows of a table.
 
     Args:

@@ -51,7 +51,7 @@ _STATE = "seed_generator_state_"
 """Name of the state of a random generator in a file, before its number."""
 
 
-class DrawingLayer(keras.layers.Layer):
+class RandomLayer(keras.layers.Layer):
     """Layer that draws the same numbers when Keras computes it twice.
 
     Under `keras.RematScope`, the `call` of a layer runs again in the backward
@@ -62,7 +62,7 @@ class DrawingLayer(keras.layers.Layer):
     def symbolic_call(self, *args: Any, **kwargs: Any) -> Any:
         # A layer of a functional model, which Keras copies by itself.
         for part in self._flatten_layers():
-            if isinstance(part, DrawingLayer):
+            if isinstance(part, RandomLayer):
                 if not hasattr(part, "owners"):
                     part.owners = weakref.WeakSet()
                 part.owners.add(self)
@@ -158,7 +158,7 @@ class DrawingLayer(keras.layers.Layer):
         return lambda *_, **__: rematerialized(*filter(_has_gradient, leaves))
 
 
-class Dropout(DrawingLayer, keras.layers.Dropout):
+class Dropout(RandomLayer, keras.layers.Dropout):
     """Keras' dropout, with the same draws when it is computed twice.
 
     Draws and scaling are at least float32: TensorFlow draws numbers of the

@@ -17,7 +17,7 @@ from keras_lengen.layers import (
     Recipe,
     TransformerBlock,
 )
-from keras_lengen.layers.drawing import Dropout
+from keras_lengen.layers.random_layer import Dropout
 from tests.covering import cover
 
 INPUTS = np.random.default_rng(0).normal(size=(2, 6, 16)).astype("float32")
