@@ -20,11 +20,23 @@ from keras_lengen.checks.guards import find_numbers, guard, is_integer
 from keras_lengen.types import (
     Array,
     Positions,
+    Shape,
     Size,
     Tensor,
     TensorLike,
     Tensors,
 )
+
+
+def find_width(shape: Shape) -> int:
+    """Returns the size of the last axis, or raises `ValueError` without one."""
+    width = shape[-1]
+    if width is None:
+        raise ValueError(
+            f"the last axis must have a known size; got shape {shape}: name "
+            "the width of the features in keras.Input."
+        )
+    return width
 
 
 def find_static_size(size: Size | None) -> int | None:

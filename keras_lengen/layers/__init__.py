@@ -5,6 +5,7 @@ from keras_lengen.layers.attention import *  # noqa: F403
 from keras_lengen.layers.attention import ATTENTIONS
 from keras_lengen.layers.encodings import *  # noqa: F403
 from keras_lengen.layers.encodings import ENCODINGS
+from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.positions import *  # noqa: F403
 from keras_lengen.layers.positions import SAMPLERS, TOKEN_SAMPLERS
 from keras_lengen.layers.recipe import Recipe
@@ -15,6 +16,7 @@ __all__ = [
     "ENCODINGS",
     "SAMPLERS",
     "TOKEN_SAMPLERS",
+    "FeedForward",
     "Recipe",
     "TransformerBlock",
 ]

@@ -5,7 +5,6 @@ from typing import Any, Literal, TypedDict
 import keras
 
 from keras_lengen.checks.arguments import (
-    Activation,
     Boolean,
     Choice,
     Initializer,
@@ -14,7 +13,11 @@ from keras_lengen.checks.arguments import (
     Optional,
     WithArguments,
 )
+from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.layer_normalization import LayerNormalization
+from keras_lengen.layers.recipe import Recipe, RecipeArgument
+
+_SWIGLU = Recipe(FeedForward, activation="silu", gated=True)
 
 
 class BlockOptions(TypedDict, total=False):
@@ -25,8 +28,7 @@ class BlockOptions(TypedDict, total=False):
     normalization: Literal["post", "pre"] | None
     rms_norm: bool
     norm_epsilon: float | None
-    activation: Any
-    gated_feedforward: bool
+    feedforward: Recipe | type[FeedForward] | None
     use_bias: Literal["feedforward"] | bool
     num_key_value_heads: int | None
     kernel_initializer: Any
@@ -44,8 +46,9 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     normalization = Choice("post", "pre", None)
     rms_norm = Boolean()
     norm_epsilon = Optional(Number(above=0, example=0.5))
-    activation = Activation(example="gelu")
-    gated_feedforward = Boolean()
+    feedforward = RecipeArgument(
+        FeedForward, given=("hidden_dim",), example=_SWIGLU
+    )
     use_bias = Choice("feedforward", True, False)
     num_key_value_heads = Optional(Integer(example=1))
     kernel_initializer = Optional(Initializer(example="he_normal"))

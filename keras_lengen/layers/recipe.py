@@ -11,6 +11,7 @@ from keras_lengen.checks.arguments import (
     constructor_arguments,
     explain_unknown,
 )
+from keras_lengen.layers.initializers import copy_initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -185,10 +186,3 @@ class RecipeArgument(Argument[Recipe]):
         return (
             Recipe.from_config(config) if isinstance(config, dict) else config
         )
-
-
-def copy_initializer(initializer: Any) -> Any:
-    """Copies an initializer; other values are returned as they are."""
-    if isinstance(initializer, keras.initializers.Initializer):
-        return initializer.clone()
-    return initializer

@@ -10,24 +10,22 @@ from keras_lengen.checks.arguments import Boolean, Optional, described
 from keras_lengen.checks.inputs import (
     NamedInputs,
     check_rank,
+    find_width,
     guard_same_size,
     read_mask,
 )
 from keras_lengen.layers.attention.call_arguments import Cache
 from keras_lengen.layers.attention.context import Context
-from keras_lengen.layers.attention.inputs import find_width
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
 )
+from keras_lengen.layers.feed_forward import FeedForward
+from keras_lengen.layers.initializers import kernel_initializer
 from keras_lengen.layers.random_layer import Dropout, RandomLayer
-from keras_lengen.layers.recipe import (
-    Recipe,
-    RecipeArgument,
-    copy_initializer,
-)
+from keras_lengen.layers.recipe import Recipe, RecipeArgument
 from keras_lengen.layers.sublayer_policies import SublayerPolicies
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
@@ -88,10 +86,9 @@ class TransformerBlock(
         norm_epsilon: float above 0. What is added to the variance or mean
             square in a norm, that of queries and keys included, or `None` for
             1e-5 in layer normalization and 1e-6 in RMS normalization.
-        activation: Activation of the hidden layer, or `None` for none.
-        gated_feedforward: bool, whether the hidden layer is a product
-            `activation(gate(x)) * hidden(x)` of two projections: SwiGLU with
-            the activation `"silu"`, GEGLU with `"gelu"`.
+        feedforward: `Recipe` of the feed-forward network, `FeedForward` or a
+            subclass with its options; the class alone; or `None` for
+            `FeedForward`.
         use_bias: bool or str. `"feedforward"`: biases in the feed-forward
             network only. `True`: in attention too. `False`: no biases.
         num_key_value_heads: int, at least 1, that divides `num_heads`. Number
@@ -161,8 +158,6 @@ class TransformerBlock(
 
     Reference: Vaswani et al., 2017, section 3.
     https://arxiv.org/abs/1706.03762
-    Gated feed-forward networks: Shazeer, 2020, section 2.
-    https://arxiv.org/abs/2002.05202
     """
 
     encoding = Optional(EncodingArgument())
@@ -184,8 +179,7 @@ class TransformerBlock(
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
         norm_epsilon: float | None = None,
-        activation: Any = "relu",
-        gated_feedforward: bool = False,
+        feedforward: Recipe | type[FeedForward] | None = None,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         kernel_initializer: Any = None,
@@ -227,18 +221,14 @@ class TransformerBlock(
                 width,
             )
             self.cross_attention_layer.build(inputs_shape, memory_shape)
-        hidden = self.feedforward_dim
-        hidden = 4 * width if hidden is None else hidden
-        gated = self.gated_feedforward
-        if gated:
-            self.gate_dense = self._make_dense("gate", hidden, self.activation)
-            self.gate_dense.build(inputs_shape)
-        self.hidden_dense = self._make_dense(
-            "hidden", hidden, None if gated else self.activation
+        self.feedforward_layer = self.feedforward.make(
+            hidden_dim=self.feedforward_dim,
+            use_bias=self.use_bias is not False,
+            kernel_initializer=self.kernel_initializer,
+            dtype=self.dtype_policy,
+            name="feedforward",
         )
-        self.hidden_dense.build(inputs_shape)
-        self.output_dense = self._make_dense("output", width, None)
-        self.output_dense.build((*inputs_shape[:-1], hidden))
+        self.feedforward_layer.build(inputs_shape)
         self.dropout_layer = Dropout(self.dropout, dtype=self.dtype_policy)
         if self.normalization is not None:
             parts = ["attention", "feedforward"]
@@ -271,18 +261,6 @@ class TransformerBlock(
             **options,
         )
         return layer
-
-    def _make_dense(
-        self, name: str, width: int, activation: Any
-    ) -> keras.layers.Dense:
-        return keras.layers.Dense(
-            width,
-            activation=activation,
-            use_bias=self.use_bias is not False,
-            kernel_initializer=kernel_initializer(self.kernel_initializer),
-            dtype=self.dtype_policy,
-            name=name,
-        )
 
     def call(
         self,
@@ -373,16 +351,10 @@ class TransformerBlock(
         if self.cross_attention:
             norm = "cross_attention_norm"
             x = self._add_residual(x, cross_attend, norm, training)
-        norm = "feedforward_norm"
-        x = self._add_residual(x, self._feed_forward, norm, training)
+        norm, feedforward = "feedforward_norm", self.feedforward_layer
+        x = self._add_residual(x, feedforward, norm, training)
         results = (x, *weights, *([] if cache is None else [new_cache]))
         return x if len(results) == 1 else results
-
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        hidden = self.hidden_dense(x)
-        if self.gated_feedforward:
-            hidden = self.gate_dense(x) * hidden
-        return self.output_dense(hidden)
 
     def _attend(
         self,
@@ -628,29 +600,6 @@ class TransformerBlock(
 _NO_MEMORY = (
     "{} is for a block that attends to another sequence: set cross_attention."
 )
-
-
-def kernel_initializer(given: Any) -> Any:
-    """Makes a copy of an initializer; `None` gives the default.
-
-    The default is `make_fan_in_normal`.
-    """
-    return make_fan_in_normal() if given is None else copy_initializer(given)
-
-
-def make_fan_in_normal() -> keras.initializers.Initializer:
-    """Makes the default initializer of kernels.
-
-    It is a truncated normal distribution with standard deviation
-    `1 / sqrt(inputs)` before truncation.
-    """
-    # Keras scales the standard deviation after truncation at two sigma. Haiku,
-    # and with it the code of Ruoss et al., 2023, scales it before truncation.
-    return keras.initializers.VarianceScaling(
-        scale=0.87962566103423978**2,
-        mode="fan_in",
-        distribution="truncated_normal",
-    )
 
 
 def check_cross_encoding(

@@ -37,14 +37,15 @@ from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.documents import Documents, find_documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.layers.random_layer import Dropout, RandomLayer
-from keras_lengen.layers.recipe import Recipe, copy_initializer
-from keras_lengen.layers.sublayer_policies import SublayerPolicies
-from keras_lengen.layers.transformer import (
-    AttentionRecipe,
-    TransformerBlock,
+from keras_lengen.layers.feed_forward import FeedForward
+from keras_lengen.layers.initializers import (
+    copy_initializer,
     kernel_initializer,
 )
+from keras_lengen.layers.random_layer import Dropout, RandomLayer
+from keras_lengen.layers.recipe import Recipe
+from keras_lengen.layers.sublayer_policies import SublayerPolicies
+from keras_lengen.layers.transformer import AttentionRecipe, TransformerBlock
 from keras_lengen.models.onnx_files import check_onnx_file
 from keras_lengen.models.per_layer import (
     ByLayer,
@@ -200,8 +201,7 @@ class Transformer(BlockArguments, TokenModel):
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
         norm_epsilon: float | None = None,
-        activation: Any = "relu",
-        gated_feedforward: bool = False,
+        feedforward: Recipe | type[FeedForward] | None = None,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         tie_embeddings: bool = False,

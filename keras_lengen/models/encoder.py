@@ -49,11 +49,10 @@ class TransformerEncoder(Transformer):
             `"layer"`: one draw for each layer, as in their code.
         **kwargs: Arguments of `TransformerBlock` that all blocks share:
             `num_heads`, `feedforward_dim`, `dropout`, `normalization`,
-            `rms_norm`, `norm_epsilon`, `activation`, `gated_feedforward`,
-            `use_bias`, `num_key_value_heads` and `kernel_initializer`. The
-            last block is followed by another norm if `normalization` is
-            `"pre"`. `use_bias` and `kernel_initializer` also concern the
-            output layer.
+            `rms_norm`, `norm_epsilon`, `feedforward`, `use_bias`,
+            `num_key_value_heads` and `kernel_initializer`. The last block is
+            followed by another norm if `normalization` is `"pre"`. `use_bias`
+            and `kernel_initializer` also concern the output layer.
 
     Call arguments:
         inputs: Integer token ids `(B, T)`, or a dict with the entries:

@@ -9,6 +9,7 @@ from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.encodings.rope import RoPE
+from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.positions.ordinal_positions import OrdinalPositions
 from keras_lengen.layers.recipe import Recipe
 from keras_lengen.types import Tensor, TensorLike
@@ -59,8 +60,7 @@ _LLAMA: dict[str, Any] = {
     "normalization": "pre",
     "rms_norm": True,
     "norm_epsilon": 1e-5,
-    "activation": "silu",
-    "gated_feedforward": True,
+    "feedforward": Recipe(FeedForward, activation="silu", gated=True),
     "use_bias": False,
     "embedding_scale": 1.0,
     "embeddings_initializer": keras.initializers.RandomNormal(stddev=0.02),
@@ -159,7 +159,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.1,
         "attention": Recipe(MultiHeadAttention, dropout=0.1),
         "normalization": "pre",
-        "activation": approximate_gelu,
+        "feedforward": Recipe(FeedForward, activation=approximate_gelu),
         "use_bias": True,
         "tie_embeddings": True,
         "embedding_scale": 1.0,

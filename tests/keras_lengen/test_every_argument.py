@@ -10,6 +10,7 @@ from keras_lengen.checks.arguments import constructor_arguments
 from keras_lengen.conformance.requirements import rebuild
 from keras_lengen.layers import (
     ALiBi,
+    FeedForward,
     MultiHeadAttention,
     RandomizedRoPE,
     TransformerBlock,
@@ -45,6 +46,7 @@ SMALL = {
         "bias_initializer": "he_normal",
         "seed": 1,
     },
+    FeedForward: {},
     TransformerBlock: {"num_heads": 2, "cross_attention": True},
     TransformerEncoder: SIZES,
     TransformerDecoder: SIZES,
@@ -122,6 +124,8 @@ def compute(kind, argument, **changes):
     elif isinstance(layer, TransformerBlock):
         memory = MEMORY if layer.cross_attention else None
         output = layer(X, memory=memory, training=training)
+    elif isinstance(layer, FeedForward):
+        output = layer(X)
     else:
         x = X
         if argument == "attention_axes":

@@ -12,9 +12,11 @@ from keras import ops
 from keras_lengen.conformance import models as promises
 from keras_lengen.layers import (
     ENCODINGS,
+    FeedForward,
     GeometricAttention,
     MultiHeadAttention,
     RandomizedPositions,
+    Recipe,
 )
 from keras_lengen.layers.random_layer import Dropout
 from tests.keras_lengen.layers.encodings import table as encodings
@@ -115,7 +117,8 @@ def assert_near(result, exact, policy):
 
 ONE_PRODUCT = {"use_bias": False, "num_key_value_heads": 1}
 OTHER_BLOCKS = {
-    **{"normalization": "pre", "rms_norm": True, "gated_feedforward": True},
+    **{"normalization": "pre", "rms_norm": True},
+    "feedforward": Recipe(FeedForward, gated=True),
     **{"use_bias": False, "tie_embeddings": True},
     "output_size": small.VOCABULARY_SIZE,
 }

@@ -44,7 +44,7 @@ from keras_lengen.layers.attention.context import (
 from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
+from keras_lengen.types import Positions, Size, Tensor, TensorLike
 
 T = TypeVar("T")
 
@@ -410,17 +410,6 @@ def _check_axes(
                 f"{name} must have at least one token for the queries to "
                 f"attend to; got shape {tuple(tensor.shape)}."
             )
-
-
-def find_width(shape: Shape) -> int:
-    """Returns the size of the last axis, or raises `ValueError` without one."""
-    width = shape[-1]
-    if width is None:
-        raise ValueError(
-            f"the last axis must have a known size; got shape {shape}: name "
-            "the width of the features in keras.Input."
-        )
-    return width
 
 
 def check_shapes(

@@ -6,8 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_lengen.checks.inputs import find_width
 from keras_lengen.layers.attention.context import Context
-from keras_lengen.layers.attention.inputs import find_width
 from keras_lengen.layers.random_layer import RandomLayer
 from keras_lengen.layers.sublayer_policies import SublayerPolicies
 from keras_lengen.types import Shape, Tensor

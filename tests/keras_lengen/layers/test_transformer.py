@@ -8,7 +8,9 @@ from scipy.special import erf, expit
 
 from keras_lengen.layers import (
     ALiBi,
+    FeedForward,
     MultiHeadAttention,
+    Recipe,
     RoPE,
     TransformerBlock,
 )
@@ -56,8 +58,7 @@ def test_a_block_is_its_formula(
         normalization=normalization,
         rms_norm=rms,
         norm_epsilon=epsilon,
-        activation=activation,
-        gated_feedforward=gated,
+        feedforward=Recipe(FeedForward, activation=activation, gated=gated),
         encoding=ALiBi(),
         use_causal_mask=causal,
         cross_attention=cross,
@@ -97,10 +98,11 @@ def test_a_block_is_its_formula(
 
     def feed_forward(x):
         act = ACTIVATIONS[activation]
-        hidden = project(block.hidden_dense, x)
+        layer = block.feedforward_layer
+        hidden = project(layer.hidden_dense, x)
         if gated:
-            hidden = act(project(block.gate_dense, x)) * hidden
-        return project(block.output_dense, hidden if gated else act(hidden))
+            hidden = act(project(layer.gate_dense, x)) * hidden
+        return project(layer.output_dense, hidden if gated else act(hidden))
 
     def norm(x):
         given = {} if epsilon is None else {"epsilon": epsilon}
@@ -117,12 +119,13 @@ def test_kernels_start_as_in_the_authors_code():
     block = TransformerBlock(8)
     block.build((None, None, 64))
     assert block.feedforward_dim is None
-    assert block.hidden_dense.units == 4 * 64
+    feedforward = block.feedforward_layer
+    assert feedforward.hidden_dense.units == 4 * 64
     for dense in (
         block.attention_layer.query_dense,
         block.attention_layer.output_dense,
-        block.hidden_dense,
-        block.output_dense,
+        feedforward.hidden_dense,
+        feedforward.output_dense,
     ):
         kernel = np.asarray(dense.kernel)
         # Cut off at two deviations of 1 / sqrt(inputs).

@@ -13,8 +13,10 @@ from keras_lengen.layers import (
     ATTENTIONS,
     ENCODINGS,
     SAMPLERS,
+    FeedForward,
     LearnedEncoding,
     RandomizedRoPE,
+    Recipe,
 )
 from keras_lengen.models import TransformerDecoder
 from tests.covering import cover
@@ -44,7 +46,7 @@ OPTIONS = {
     },
     "gates": {
         "attention": small.recipe(use_gate=True),
-        "gated_feedforward": True,
+        "feedforward": Recipe(FeedForward, gated=True),
     },
 }
 

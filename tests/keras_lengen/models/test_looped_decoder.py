@@ -157,7 +157,7 @@ def test_gradients_of_frozen_examples_stop():
 def test_blocks_without_numbers_settle_on_none():
     """An answer of embeddings that passed no block would look certain."""
     model = make(loops=2)
-    kernel = model.blocks[0].hidden_dense.kernel
+    kernel = model.blocks[0].feedforward_layer.hidden_dense.kernel
     kernel.assign(np.full(kernel.shape, np.nan))
     with eagerly():
         logits, loops = model.settle(IDS, 3)

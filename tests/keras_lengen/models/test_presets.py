@@ -113,8 +113,8 @@ def test_weights_of_t5_start_as_in_mesh_tensorflow():
         (attention.key_dense.kernel, width**-0.5),
         (attention.value_dense.kernel, width**-0.5),
         (attention.output_dense.kernel, (heads * head_width) ** -0.5),
-        (block.hidden_dense.kernel, width**-0.5),
-        (block.output_dense.kernel, hidden**-0.5),
+        (block.feedforward_layer.hidden_dense.kernel, width**-0.5),
+        (block.feedforward_layer.output_dense.kernel, hidden**-0.5),
     ):
         # Of at least 4096 draws: four standard errors are 0.045.
         assert abs(np.std(kernel) / deviation - 1) < 0.045
@@ -168,12 +168,13 @@ def forward(
         attended = np.moveaxis(weights @ value, 1, 2).reshape(x.shape)
         x = x + project(attention.output_dense, attended)
         normed = norm(x, block.feedforward_norm)
-        hidden = project(block.hidden_dense, normed)
-        if model.gated_feedforward:
-            hidden = activate(project(block.gate_dense, normed)) * hidden
+        layer = block.feedforward_layer
+        hidden = project(layer.hidden_dense, normed)
+        if layer.gated:
+            hidden = activate(project(layer.gate_dense, normed)) * hidden
         else:
             hidden = activate(hidden)
-        x = x + project(block.output_dense, hidden)
+        x = x + project(layer.output_dense, hidden)
     return norm(x, model.final_norm)
 
 
