@@ -21,6 +21,7 @@ CLASSES = {**ENCODINGS, **SAMPLERS, **ATTENTIONS}
 
 MODELS = {
     "TransformerBlock": layers.TransformerBlock,
+    "FeedForward": layers.FeedForward,
     **{
         name: getattr(models, name)
         for name in models.__all__

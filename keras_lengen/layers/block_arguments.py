@@ -17,7 +17,13 @@ from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.layer_normalization import LayerNormalization
 from keras_lengen.layers.recipe import Recipe, RecipeArgument
 
-_SWIGLU = Recipe(FeedForward, activation="silu", gated=True)
+
+class FeedForwardRecipe(RecipeArgument):
+    """A recipe of the feed-forward network."""
+
+    def __init__(self) -> None:
+        swiglu = Recipe(FeedForward, activation="silu", gated=True)
+        super().__init__(FeedForward, given=("hidden_dim",), example=swiglu)
 
 
 class BlockOptions(TypedDict, total=False):
@@ -28,7 +34,6 @@ class BlockOptions(TypedDict, total=False):
     normalization: Literal["post", "pre"] | None
     rms_norm: bool
     norm_epsilon: float | None
-    feedforward: Recipe | type[FeedForward] | None
     use_bias: Literal["feedforward"] | bool
     num_key_value_heads: int | None
     kernel_initializer: Any
@@ -46,9 +51,7 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     normalization = Choice("post", "pre", None)
     rms_norm = Boolean()
     norm_epsilon = Optional(Number(above=0, example=0.5))
-    feedforward = RecipeArgument(
-        FeedForward, given=("hidden_dim",), example=_SWIGLU
-    )
+    feedforward = FeedForwardRecipe()
     use_bias = Choice("feedforward", True, False)
     num_key_value_heads = Optional(Integer(example=1))
     kernel_initializer = Optional(Initializer(example="he_normal"))

@@ -34,7 +34,10 @@ from keras_lengen.layers.attention.call_arguments import Cache
 from keras_lengen.layers.attention.context import Context, make_context
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.token_order import guard_order
-from keras_lengen.layers.block_arguments import BlockArguments
+from keras_lengen.layers.block_arguments import (
+    BlockArguments,
+    FeedForwardRecipe,
+)
 from keras_lengen.layers.documents import Documents, find_documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.feed_forward import FeedForward
@@ -179,6 +182,7 @@ class Transformer(BlockArguments, TokenModel):
     embedding_dropout = Optional(Number(0, below=1, example=0.5))
     encoding = EncodingPerLayer()
     attention = PerLayer(AttentionRecipe())
+    feedforward = PerLayer(FeedForwardRecipe())  # type: ignore[assignment]
     tie_embeddings = Boolean()
     embedding_scale = Optional(Number(example=2.0))
     logit_scale = Number(example=0.5)
@@ -201,7 +205,7 @@ class Transformer(BlockArguments, TokenModel):
         normalization: Literal["post", "pre"] | None = "post",
         rms_norm: bool = False,
         norm_epsilon: float | None = None,
-        feedforward: Recipe | type[FeedForward] | None = None,
+        feedforward: ByLayer[Recipe | type[FeedForward] | None] = None,
         use_bias: Literal["feedforward"] | bool = "feedforward",
         num_key_value_heads: int | None = None,
         tie_embeddings: bool = False,
@@ -252,9 +256,11 @@ class Transformer(BlockArguments, TokenModel):
         encodings = give_own_weights(in_attention)
         in_cross = give_own_weights(repeat(cross_encoding, self.num_layers))
         attentions = self.list_attentions()
+        feedforwards = self._list_by_layer(self.feedforward)
+        shared = self.list_block_arguments()
         self.blocks = [
             TransformerBlock(
-                **self.list_block_arguments(),
+                **{**shared, "feedforward": feedforwards[layer]},
                 encoding=encodings[layer],
                 attention=attentions[layer],
                 cross_attention=cross_attention,
@@ -307,15 +313,14 @@ class Transformer(BlockArguments, TokenModel):
     # Methods and no properties, through which Keras would save encodings.
     def list_encodings(self) -> list[PositionalEncoding]:
         """Lists the encoding of each layer; blocks may have copies."""
-        if isinstance(self.encoding, list):
-            return self.encoding
-        return [self.encoding] * self.num_layers
+        return self._list_by_layer(self.encoding)
 
     def list_attentions(self) -> list[Recipe]:
         """Lists the recipe of the self-attention of each layer."""
-        if isinstance(self.attention, list):
-            return self.attention
-        return [self.attention] * self.num_layers
+        return self._list_by_layer(self.attention)
+
+    def _list_by_layer(self, value: Any) -> list[Any]:
+        return value if isinstance(value, list) else [value] * self.num_layers
 
     def find_added_encoding(self) -> PositionalEncoding | None:
         """Finds the encoding of the embeddings, if there is one."""

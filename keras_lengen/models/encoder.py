@@ -38,6 +38,10 @@ class TransformerEncoder(Transformer):
             or `None` for `MultiHeadAttention`. Layers may have different ones:
             pass a list with one entry for each layer, or a plain function of
             the number of a layer, from 0.
+        feedforward: `Recipe` of the feed-forward network of a block, such as
+            `Recipe(FeedForward, activation="silu", gated=True)`; the class
+            alone; or `None` for `FeedForward`. Layers may have different ones,
+            as for `attention`.
         tie_embeddings: bool. Whether the output layer shares its weights with
             the embedding layer; requires `output_size == vocabulary_size`.
         embedding_scale: float. Factor of the embeddings; `None`: `sqrt(M)`.
@@ -49,10 +53,10 @@ class TransformerEncoder(Transformer):
             `"layer"`: one draw for each layer, as in their code.
         **kwargs: Arguments of `TransformerBlock` that all blocks share:
             `num_heads`, `feedforward_dim`, `dropout`, `normalization`,
-            `rms_norm`, `norm_epsilon`, `feedforward`, `use_bias`,
-            `num_key_value_heads` and `kernel_initializer`. The last block is
-            followed by another norm if `normalization` is `"pre"`. `use_bias`
-            and `kernel_initializer` also concern the output layer.
+            `rms_norm`, `norm_epsilon`, `use_bias`, `num_key_value_heads` and
+            `kernel_initializer`. The last block is followed by another norm if
+            `normalization` is `"pre"`. `use_bias` and `kernel_initializer` also
+            concern the output layer.
 
     Call arguments:
         inputs: Integer token ids `(B, T)`, or a dict with the entries:

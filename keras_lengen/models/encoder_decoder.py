@@ -155,7 +155,7 @@ class EncoderDecoder(WithArguments, TokenModel):
         )
         self.decoder.input_prefix = _TARGET
         self.decoder.memory_segment_ids = "segment_ids"
-        for name in ("encoding", "attention"):
+        for name in ("encoding", "attention", "feedforward"):
             if isinstance(getattr(self.decoder, name), list) and (
                 self.num_layers != self.num_decoder_layers
             ):

@@ -5,6 +5,7 @@ from typing import Any, Literal, Required, TypedDict
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.block_arguments import BlockOptions
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.recipe import Recipe
 from keras_lengen.models.per_layer import ByLayer
 
@@ -25,6 +26,7 @@ class SharedOptions(BlockOptions, total=False):
     embedding_dropout: float | None
     encoding: ByLayer[PositionalEncoding | None]
     attention: ByLayer[Recipe | type[MultiHeadAttention] | None]
+    feedforward: ByLayer[Recipe | type[FeedForward] | None]
     tie_embeddings: bool
     embedding_scale: float | None
     logit_scale: float

@@ -6,8 +6,10 @@ import pytest
 
 from keras_lengen.layers import (
     ALiBi,
+    FeedForward,
     RandomizedPositions,
     RandomizedRoPE,
+    Recipe,
     RelativeEncoding,
     RoPE,
     T5Bias,
@@ -34,7 +36,12 @@ def encodings_of(model):
 def test_each_block_has_its_own_encoding_and_window(recipes):
     given = [RoPE(max_wavelength=100), None, ALiBi()]
     model = small.with_random_weights(
-        small.encoder(given, num_layers=3, attention=recipes)
+        small.encoder(
+            given,
+            num_layers=3,
+            attention=recipes,
+            feedforward=[None, Recipe(FeedForward, gated=True), FeedForward],
+        )
     )
     found = encodings_of(model)
     assert [type(each).__name__ for each in found] == ["RoPE", "NoPE", "ALiBi"]
@@ -44,6 +51,8 @@ def test_each_block_has_its_own_encoding_and_window(recipes):
     attentions = attentions_of(model)
     assert [each.sliding_window for each in attentions] == WINDOWS
     assert model.attention == RECIPES
+    networks = [block.feedforward_layer for block in model.blocks]
+    assert [each.gated for each in networks] == [False, True, False]
     expected = model.embedding(IDS) * 4
     for block in model.blocks:
         expected = block(expected)
