@@ -115,11 +115,13 @@ class Projections(SublayerPolicies, RandomLayer):
         kernel = ops.concatenate([dense.kernel for dense in denses], axis=-1)
         kernel = ops.cast(kernel, self.compute_dtype)
         query = ops.cast(query, self.compute_dtype)
-        heads = self.num_heads
         if keras.backend.backend() == "jax" and None not in query.shape:
-            return self._split_flat(_contract(query, kernel))
-        kernel = ops.reshape(kernel, (kernel.shape[0], -1, self.key_dim))
-        projected = _contract(query, kernel)
+            sizes = *query.shape[:2], kernel.shape[-1]
+            return self._split_flat(
+                ops.reshape(_multiply(query, kernel), sizes)
+            )
+        projected = _multiply_heads(query, kernel, self.key_dim)
+        heads = self.num_heads
         # Keras splits into equal parts in fewer operations.
         ends = [heads, heads + self.key_heads]
         return ops.split(projected, 3 if ends[1] == 2 * heads else ends, axis=2)
@@ -160,13 +162,7 @@ class Projections(SublayerPolicies, RandomLayer):
             shape = (*ops.shape(output)[:2], self.num_heads * self.value_width)
             output = dense(ops.reshape(output, shape))
         else:
-            kernel = ops.reshape(
-                ops.cast(dense.kernel, dense.compute_dtype),
-                (self.num_heads, self.value_width, -1),
-            )
-            output = _contract(output, kernel, axes=2)
-            if dense.bias is not None:
-                output = output + ops.cast(dense.bias, dense.compute_dtype)
+            output = _join(dense, output)
         self._add_activity_losses(context, output)
         if isinstance(self.output_axes, tuple):
             output = ops.reshape(
@@ -211,38 +207,66 @@ def _split(dense: keras.layers.Dense, features: Tensor, width: int) -> Tensor:
     Returns:
         `(B, T, heads, width)`.
     """
-    heads = dense.units // width
     if _is_quantized(dense):
         flat = dense(features)
-        return ops.reshape(flat, (*ops.shape(flat)[:2], heads, width))
-    # No size of the features has to be read to split the kernel.
-    kernel = ops.reshape(
-        ops.cast(dense.kernel, dense.compute_dtype), (-1, heads, width)
-    )
+        sizes = *ops.shape(flat)[:2], dense.units // width, width
+        return ops.reshape(flat, sizes)
+    kernel = ops.cast(dense.kernel, dense.compute_dtype)
     features = ops.cast(features, dense.compute_dtype)
-    heads_of = _contract(features, kernel)
-    if dense.bias is None:
-        return heads_of
-    bias = ops.cast(dense.bias, dense.compute_dtype)
-    return heads_of + ops.reshape(bias, (heads, width))
+    bias = dense.bias
+    if bias is not None:
+        bias = ops.cast(bias, dense.compute_dtype)
+    return _multiply_heads(features, kernel, width, bias)
 
 
-def _contract(features: Tensor, kernel: Tensor, axes: int = 1) -> Tensor:
-    """Sums products over the last axes of features and the first of a kernel.
+def _multiply_heads(
+    features: Tensor, kernel: Tensor, width: int, bias: Tensor | None = None
+) -> Tensor:
+    """Multiplies features `(B, T, M)` by a kernel of heads `(M, heads * D)`.
 
     Args:
-        features: `(B, T, M)`, or `(B, T, H, D)` for two axes.
-        kernel: `(M, H, D)`, or `(H, D, M)` for two axes.
-        axes: int, number of axes to sum over.
+        features: `(B, T, M)`.
+        kernel: `(M, heads * width)`.
+        width: int, width `D` of a head.
+        bias: `(heads * width,)`, or `None`.
+
+    Returns:
+        `(B, T, heads, D)`.
     """
-    shape = features.shape
-    if None in shape:
-        equation = "btm,mhd->bthd" if axes == 1 else "bthd,hdm->btm"
-        return ops.einsum(equation, features, kernel)
-    # One product of matrices, and not one for each example, whose gradients
-    # of the kernel would have to be added up.
-    width = math.prod(kernel.shape[:axes])
-    product = ops.matmul(
-        ops.reshape(features, (-1, width)), ops.reshape(kernel, (width, -1))
-    )
-    return ops.reshape(product, (*shape[:2], *kernel.shape[axes:]))
+    inputs, outputs = kernel.shape
+    heads = outputs // width, width
+    if None in features.shape:
+        # No size of the features has to be read to split the kernel.
+        kernel = ops.reshape(kernel, (inputs, *heads))
+        split = ops.einsum("btm,mhd->bthd", features, kernel)
+        return split if bias is None else split + ops.reshape(bias, heads)
+    flat = _multiply(features, kernel)
+    flat = flat if bias is None else flat + bias
+    return ops.reshape(flat, (*features.shape[:2], *heads))
+
+
+def _multiply(features: Tensor, kernel: Tensor) -> Tensor:
+    """Multiplies features of known sizes, whose last axes a kernel sums.
+
+    One product of matrices, and not one for each example, whose gradients of
+    the kernel would have to be added up.
+
+    Returns:
+        `(B * T, width)`.
+    """
+    return ops.matmul(ops.reshape(features, (-1, kernel.shape[0])), kernel)
+
+
+def _join(dense: keras.layers.Dense, heads: Tensor) -> Tensor:
+    """Applies a dense layer to the features of all heads `(B, T, H, D)`."""
+    kernel = ops.cast(dense.kernel, dense.compute_dtype)
+    sizes, (count, width) = heads.shape[:2], heads.shape[2:]
+    if None in sizes:
+        kernel = ops.reshape(kernel, (count, width, kernel.shape[-1]))
+        output = ops.einsum("bthd,hdm->btm", heads, kernel)
+    else:
+        output = _multiply(heads, kernel)
+        output = ops.reshape(output, (*sizes, kernel.shape[-1]))
+    if dense.bias is None:
+        return output
+    return output + ops.cast(dense.bias, dense.compute_dtype)
