@@ -101,23 +101,8 @@ class AxialEncoding(PositionalEncoding):
             )
         _check_axes(row, column)
         self.stage = row.stage
-        self.causal_only = row.causal_only
         self.query_ranks = (3,) if self.stage == "embeddings" else (4,)
-        for name in (
-            "share_layers",
-            "shift_invariant",
-            "takes_fractions",
-            "takes_negative",
-            "defined_past_training",
-        ):
-            setattr(self, name, getattr(row, name) and getattr(column, name))
-        for name in (
-            "uses_length",
-            "reads_ranks",
-            "requires_increasing_positions",
-            "masks_keys",
-        ):
-            setattr(self, name, getattr(row, name) or getattr(column, name))
+        self.combine_traits(row, column)
         if self.sampler.pairs:
             row.check_numbers(self.sampler.row)
             column.check_numbers(self.sampler.column)

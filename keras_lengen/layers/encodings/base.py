@@ -1,6 +1,6 @@
 """Base class of the positional encodings."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import keras
@@ -61,6 +61,22 @@ _STAGES = {
     "attention_bias": "bias",
 }
 """The stage of each method that an encoding may implement."""
+
+
+_COMBINED: dict[str, Callable[[Iterable[bool]], bool]] = {
+    "share_layers": all,
+    "shift_invariant": all,
+    "takes_fractions": all,
+    "takes_negative": all,
+    "defined_past_training": all,
+    "causal_only": any,
+    "uses_length": any,
+    "reads_ranks": any,
+    "uses_token_index": any,
+    "requires_increasing_positions": any,
+    "masks_keys": any,
+}
+"""How the attributes of an encoding follow from those that it is made of."""
 
 
 class AttentionSpec(NamedTuple):
@@ -224,6 +240,12 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
     calls `angle_increments` and `rotate_by` instead of `rotate`, and needs keys
     that are the queries' own tokens; `build` gets the shapes of queries, keys
     and features."""
+
+    def combine_traits(self, *parts: "PositionalEncoding") -> None:
+        """Sets class attributes to those of an encoding made of others."""
+        for name, combine in _COMBINED.items():
+            values = [getattr(part, name) for part in parts]
+            setattr(self, name, combine(values))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -92,19 +92,8 @@ class DAPE(BiasEncoding):
                 "the plain encoding, and the sampler to DAPE."
             )
         self.hidden_dim = hidden_dim
+        self.combine_traits(encoding)
         self.share_layers = share_layers
-        for name in (
-            "causal_only",
-            "reads_ranks",
-            "uses_token_index",
-            "requires_increasing_positions",
-            "masks_keys",
-            "shift_invariant",
-            "takes_fractions",
-            "takes_negative",
-            "defined_past_training",
-        ):
-            setattr(self, name, getattr(encoding, name))
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None
