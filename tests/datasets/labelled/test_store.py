@@ -23,21 +23,16 @@ def test_examples_are_read_back_in_order(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "kind", "tokens"),
+    ("given", "targets", "kind", "tokens"),
     [
-        ([{"input": "ab", "target": n % 2} for n in range(9)], "label", "char"),
-        (
-            [{"input": "ab", "target": f"c{n}"} for n in range(9)],
-            "answer",
-            "ch",
-        ),
-        ([{"input": ["a"], "target": [1]}] * 9, "tags", "words"),
-        ([{"input": ["a", "b"], "target": [1]}] * 9, "answer", "words"),
+        ("ab", [0, 1] * 5, "label", "char"),
+        ("ab", [*"abcdefghi"], "answer", "char"),
+        (["a"], [[1]] * 9, "tags", "words"),
+        (["a", "b"], [["c"]] * 9, "answer", "words"),
     ],
 )
-def test_kinds_are_guessed(tmp_path, rows, kind, tokens):
-    if kind == "answer" and isinstance(rows[0]["target"], list):
-        rows = [{**row, "target": ["c"]} for row in rows]
+def test_kinds_are_guessed(tmp_path, given, targets, kind, tokens):
+    rows = [{"input": given, "target": target} for target in targets]
     store = open_toy(tmp_path / "rows.jsonl", rows)
     assert store.kind == kind
     assert store.tokenizer.startswith(tokens)
