@@ -12,6 +12,7 @@ from datasets.text.wikitext103 import (
     has_published_text,
     open_wikitext103,
 )
+from tests.datasets.text.test_enwik8 import read_all
 from tests.datasets.text.vocabularies import write_byte_pairs
 
 TEXTS_OF_SPLITS = {
@@ -46,10 +47,6 @@ def open_splits(tmp_path):
     return open_splits
 
 
-def read_all(splits):
-    return {n: c.read(0, len(c)).tolist() for n, c in splits.items()}
-
-
 def test_folder_and_archive_give_the_same_tokens(tmp_path, open_splits):
     write_raw(tmp_path / "in" / "wikitext-103-raw")
     (tmp_path / "zipped").mkdir()
@@ -77,7 +74,8 @@ def test_word_pieces_are_learned_once(tmp_path):
     assert read_all(open_learned()) == read_all(splits)
     assert not lines
     # "hat" consists of characters of the training text.
-    assert 1 not in read_all(splits)["validation"]
+    validation = splits["validation"]
+    assert 1 not in validation.read(0, len(validation))
     (tmp_path / FILES["train"]).write_text(" another text \n" * 9)
     open_learned()
     assert len(list(tmp_path.glob("vocab-80-*.txt"))) == 2
