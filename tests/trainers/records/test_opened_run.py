@@ -129,13 +129,8 @@ def test_what_cannot_be_opened(begun, tmp_path):
 
 
 def test_data_of_other_names_are_meant_to_differ():
-    first, changed, other = (
-        {
-            "trainer": "enwik8",
-            "config": {"dataset": name},
-            "data_digest": digest,
-        }
-        for name, digest in (("a", "1"), ("a", "2"), ("b", "3"))
+    first, other = (
+        {"trainer": "enwik8", "config": {"dataset": name}, "data_digest": name}
+        for name in "ab"
     )
-    assert are_of_other_data(first, changed)
     assert not are_of_other_data(first, other)
