@@ -104,9 +104,7 @@ def test_classes_of_a_folder(tmp_path):
 
 def test_what_cannot_work():
     for changes, message in (
-        ({"dataset": "folder"}, "needs a folder of images by class"),
         ({"dataset": "folder", "data_dir": "none"}, "--data_dir=none is none"),
-        ({"dataset": "imagenet2012", "data_dir": "/none"}, "is not prepared"),
         ({**AXIAL, "sampler": "GridPositions(width=4)"}, "sees 7 rows of 4"),
         ({"train_size": "3x3,4x4", "buckets": 1}, "would pad images of 2 siz"),
         ({"data_dir": "x"}, "--data_dir has no effect with --dataset=digits"),

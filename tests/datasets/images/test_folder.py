@@ -74,7 +74,7 @@ def test_folders_of_another_form(tmp_path):
         with pytest.raises(ImageError, match=message):
             open_folder(folder)
 
-    refuse("needs a folder", "")
+    refuse("needs a folder of images by class", "")
     refuse("has no folders", tmp_path)
     write(tmp_path, photos=3)
     refuse("has only the folder photos: put", tmp_path)
