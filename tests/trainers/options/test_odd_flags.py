@@ -168,6 +168,4 @@ def test_what_only_looks_odd():
 
 
 def test_lengths():
-    spaced = tuple(range(1, 501, 20))
-    assert parse_lengths("--test_lengths", "1-500:20") == spaced
     assert parse_lengths("--test_lengths", "9,3-5,4") == (3, 4, 5, 9)
