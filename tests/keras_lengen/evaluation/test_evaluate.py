@@ -126,7 +126,6 @@ def as_dataset():
 
 
 FORMS = {
-    "function": lambda: sample,
     "dict": lambda: {length: sample(length) for length in [7, *LENGTHS]},
     "datasets": lambda: {
         length: [sample(length), sample(length)] for length in LENGTHS
