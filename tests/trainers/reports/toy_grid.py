@@ -83,12 +83,8 @@ def write_run(root, run, accuracies=None, step=2, **flags):
 
 def write_files(path, config, accuracies, step=2):
     """Writes the files of a run of a configuration; returns its directory."""
-    path.mkdir(parents=True)
-    config = vars(config)
-    record = {"trainer": "algorithmic", "digest": "0", "config": config}
-    (path / "config.json").write_text(json.dumps(record))
     if accuracies is None:
-        return path
+        return _write(path, "algorithmic", config)
     by_length = {str(n): value for n, value in accuracies.items()}
     unseen = [value for n, value in accuracies.items() if n > 3]
     score = sum(unseen) / len(unseen)
@@ -100,34 +96,24 @@ def write_files(path, config, accuracies, step=2):
         "step": step,
     }
     results = {
-        **record,
         "final": final,
         "best": final,
-        "score_metric": "accuracy",
-        "higher_is_better": True,
         "train": {"steps": step, "seconds": 7200 * score},
         "floor_by_length": floors,
         "position_only_by_length": {**floors, "6": 0.3},
     }
-    (path / "results.json").write_text(json.dumps(results))
-    return path
+    return _write(path, "algorithmic", config, results)
 
 
 def write_population(path, task, scores, *, diverged=(), **flags):
     """Writes a population with an accuracy for each member, or unfinished."""
-    path.mkdir(parents=True, exist_ok=True)
     config = PopulationConfig(task=task, test_lengths="5,6", **flags)
-    record = {"trainer": "population", "digest": "0", "config": vars(config)}
-    (path / "config.json").write_text(json.dumps(record))
     if scores is None:
-        return path
+        return _write(path, "population", config)
     members = types.SimpleNamespace(members=config.members)
     # Sums and counts of accuracy, exact matches and losses of each member.
     sums = {n: [[score, 1, 0, 1, 2, 1] for score in scores] for n in (5, 6)}
     results = {
-        **record,
-        "score_metric": "accuracy",
-        "higher_is_better": True,
         "floor_by_length": {"5": 0.5, "6": 0.5},
         "position_only_by_length": {"5": 0.4, "6": 0.4},
         "train": {"steps": config.steps, "seconds": 1.0},
@@ -135,5 +121,14 @@ def write_population(path, task, scores, *, diverged=(), **flags):
             members, [1.0] * len(scores), sums, 3, dict.fromkeys(diverged, 7)
         ),
     }
-    (path / "results.json").write_text(json.dumps(results))
+    return _write(path, "population", config, results)
+
+
+def _write(path, trainer, config, results=None):
+    path.mkdir(parents=True, exist_ok=True)
+    record = {"trainer": trainer, "digest": "0", "config": vars(config)}
+    (path / "config.json").write_text(json.dumps(record))
+    if results:
+        record |= {"score_metric": "accuracy", "higher_is_better": True}
+        (path / "results.json").write_text(json.dumps({**record, **results}))
     return path
