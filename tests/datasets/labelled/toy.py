@@ -8,16 +8,10 @@ from datasets.labelled.split import LabelledData
 from datasets.labelled.store import open_store
 
 
-def write_lines(path, rows):
-    """Writes rows as JSON Lines."""
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return path
-
-
 def open_toy(path, rows=(), **options):
     """Opens the store of a file, which is written first if there are rows."""
     if rows:
-        write_lines(path, rows)
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     known = {
         "directory": path.parent / "kept",
         "columns": Columns(),
