@@ -106,10 +106,6 @@ def uniform_law(length, find, count):
     return Law(length, 20_000, find, uniform(range(count)))
 
 
-def always(*values):
-    return {values if len(values) > 1 else values[0]: 1.0}
-
-
 def equally_likely(inputs):
     counts = collections.Counter(inputs)
     return {key: count / counts.total() for key, count in counts.items()}

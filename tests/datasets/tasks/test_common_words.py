@@ -45,7 +45,7 @@ ROW = row.Row(
                 length,
                 20,
                 count_repetitions,
-                row.always(common, common, common, most, 1),
+                {(common, common, common, most, 1): 1.0},
             )
             for length, common, most in ((24, 4, 1), (2000, 18, 2))
         ),
