@@ -64,10 +64,6 @@ class Sweep(Started):
         arguments = (fake, f"--root={root}", *flags)
         super().__init__(arguments, log, module=__name__)
 
-    def wait_for_text(self, text):
-        """Waits until it has printed a text."""
-        self.wait_for(lambda: text in self.output)
-
     def end(self, status=0):
         """Waits for its end and returns what it printed."""
         assert self.wait() == status, self.output

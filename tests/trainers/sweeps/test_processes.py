@@ -71,7 +71,7 @@ def test_runs_run_on_without_their_sweep_and_not_twice(tmp_path):
     sweep.send(signal.SIGKILL)
     sweep.end(-signal.SIGKILL)
     sweep = Sweep(root, "--jobs=2")
-    sweep.wait_for_text("2 of a killed sweep still running")
+    sweep.wait_for(lambda: "2 of a killed sweep still running" in sweep.output)
     # They are the two jobs.
     time.sleep(1.5)
     assert count_starts(root) == [1, 1]
