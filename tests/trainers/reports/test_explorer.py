@@ -63,16 +63,12 @@ def test_values_that_are_not_finite_are_missing():
     assert (row["value"], row["low"]) == ([2.0, None], [None, None])
 
 
-def read_panels(fragment):
-    """Returns what the script of an element reads."""
-    found = re.search(r'json">(.*?)</script>', fragment, re.DOTALL)
-    return json.loads(found[1])
-
-
 def test_methods_are_listed_from_the_best_with_what_is_known():
+    fragment = make_fragment([PANEL, LOSSES])
+    found = re.search(r'json">(.*?)</script>', fragment, re.DOTALL)
     entries = [
         [(e["name"], e["note"]) for e in panel["entries"]]
-        for panel in read_panels(make_fragment([PANEL, LOSSES]))
+        for panel in json.loads(found[1])
     ]
     assert entries == [
         [
