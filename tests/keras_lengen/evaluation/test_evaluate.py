@@ -235,19 +235,17 @@ def test_correlations_are_no_shares(metric):
     assert found.value - found.low == pytest.approx(found.high - found.value)
 
 
-def results_of(values, **others):
-    return LengthResults(
-        {"loss": {n: Estimate(v, v, v) for n, v in values.items()}, **others},
-        dict.fromkeys(values, 9),
-        trained=[1, 2],
-    )
-
-
 def test_the_usable_length():
-    values = {1: 0.9, 2: 1.0, 8: 0.86, 16: 0.8, 32: 1.0}
-    accuracy = {n: Estimate(v, v, v) for n, v in values.items()}
-    losses = {1: 1.0, 2: 1.0, 8: 1.1, 16: 1.2, 32: 1.0}
-    found = results_of(losses, accuracy=accuracy)
+    measured = {
+        "loss": {1: 1.0, 2: 1.0, 8: 1.1, 16: 1.2, 32: 1.0},
+        "accuracy": {1: 0.9, 2: 1.0, 8: 0.86, 16: 0.8, 32: 1.0},
+    }
+    metrics = {
+        name: {n: Estimate(v, v, v) for n, v in values.items()}
+        for name, values in measured.items()
+    }
+    examples = dict.fromkeys(metrics["loss"], 9)
+    found = LengthResults(metrics, examples, trained=[1, 2])
     # 0.9 of 0.95 is 0.855; a loss may be 1 / 0.9.
     assert found.usable_length() == found.usable_length(metric="loss") == 8
     assert found.usable_length(0.5) == 32
