@@ -32,6 +32,6 @@ def make_source(contents, name="made", **fields):
     return Source(name, read, **fields)
 
 
-def encode_gray(number, size=(5, 4)):
+def encode_gray(number):
     """An encoded image, all of whose pixels are `number`."""
-    return encode(Image.fromarray(np.full(size, number, np.uint8)))
+    return encode(Image.fromarray(np.full((5, 4), number, np.uint8)))
