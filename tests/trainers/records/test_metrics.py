@@ -11,9 +11,9 @@ from trainers.records.metrics import COLUMNS, Metrics
 PROBLEM = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
 
 
-def write(path, evaluations, problem=PROBLEM, metric="accuracy"):
+def write(path, evaluations, metric="accuracy"):
     """Writes steps and their evaluations `{step: {length: value}}`."""
-    log = Metrics(path, problem)
+    log = Metrics(path, PROBLEM)
     log.on_train_begin({"step": 0})
     for step, by_length in evaluations.items():
         log.on_train_batch_end(step, {"loss": 0.5, "seconds": step / 10})
@@ -45,13 +45,12 @@ def test_evaluations_by_step_with_their_score(tmp_path):
     [(PROBLEM.metrics[0], (0.5, 0.9, 0.9)), (PROBLEM.metrics[2], (9, 4, 4))],
 )
 def test_the_best_evaluation_is_the_first_of_its_score(
-    tmp_path, metric, values
+    tmp_path, monkeypatch, metric, values
 ):
-    problem = TaskProblem(toy_config(train_length="1-3", test_lengths="4,5"))
-    problem.metrics = (metric,)
+    monkeypatch.setattr(PROBLEM, "metrics", (metric,))
     steps = dict(zip((2, 4, 6), values, strict=True))
     evaluations = {step: {4: value} for step, value in steps.items()}
-    log = write(tmp_path, evaluations, problem, metric.name)
+    log = write(tmp_path, evaluations, metric.name)
     assert [log.is_best(step) for step in steps] == [True, True, False]
     assert log.best(list(log.evaluations().values()))["step"] == 4
 
