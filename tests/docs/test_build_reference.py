@@ -1,5 +1,3 @@
-"""The committed reference page is true, whole and up to date."""
-
 import pytest
 
 from docs import build_reference

@@ -1,5 +1,3 @@
-"""The committed page on scaling is up to date and its formula holds."""
-
 import pytest
 
 from docs import build_scaling

@@ -1,5 +1,3 @@
-"""Several runs in one plot and one table."""
-
 import json
 import pathlib
 import re

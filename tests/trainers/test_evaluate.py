@@ -1,5 +1,3 @@
-"""A run measured again."""
-
 import json
 import shutil
 

@@ -1,5 +1,3 @@
-"""The sweep without training."""
-
 import dataclasses
 
 from trainers import sweep

@@ -1,5 +1,3 @@
-"""Flip-flop: its row."""
-
 import itertools
 
 from tests.datasets.tasks import row

@@ -1,5 +1,3 @@
-"""Indirect indexing: its row, for a small vocabulary."""
-
 import collections
 import itertools
 

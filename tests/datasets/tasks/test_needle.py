@@ -1,5 +1,3 @@
-"""Needle in a haystack: its row, for a small vocabulary."""
-
 import itertools
 
 from datasets.tasks.needle import Needle

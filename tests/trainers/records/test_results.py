@@ -1,5 +1,3 @@
-"""What is said of results."""
-
 import pytest
 
 from tests.trainers.toy import stand_in_problem

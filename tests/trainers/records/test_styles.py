@@ -1,5 +1,3 @@
-"""Colors, dashes and markers of curves."""
-
 from keras_lengen import layers
 from keras_lengen.evaluation.plot import COLORS
 from trainers.records import styles

@@ -1,5 +1,3 @@
-"""Curves of the runs of a table."""
-
 import pytest
 
 from tests.trainers.reports.toy_grid import (

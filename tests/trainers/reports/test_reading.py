@@ -1,5 +1,3 @@
-"""What is read of working directories."""
-
 import pytest
 
 from tests.trainers.reports import toy_grid

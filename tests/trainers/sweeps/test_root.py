@@ -1,5 +1,3 @@
-"""States and costs of runs."""
-
 import json
 
 import pytest
