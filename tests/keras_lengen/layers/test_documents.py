@@ -7,9 +7,7 @@ from keras import ops
 from keras_lengen.conformance.requirements import restart
 from keras_lengen.layers import (
     ALiBi,
-    AxialEncoding,
     CoupledPositions,
-    GridPositions,
     MultiHeadAttention,
     PaTHAttention,
     RandomizedPositions,
@@ -19,6 +17,7 @@ from keras_lengen.layers import (
 )
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.positions.packing import place_documents
+from tests.keras_lengen.layers.encodings.table import make_axial
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small
 from tests.refusals import refuses
@@ -103,14 +102,13 @@ def call_model(encoding=None, **inputs):
 
 
 COUPLED = CoupledPositions(max_position=60, items=(1,), end_of_prompt=2)
-GRID = AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=3))
 
 
 @refuses(
     (attend, {"key_segment_ids": SEGMENTS}, "leave key_segment_ids out"),
     (attend, {"value": STATES.copy()}, "needs both segment_ids"),
     (attend, {"length": 20}, "Leave length out"),
-    (attend, {"encoding": GRID}, "pass `positions`"),
+    (attend, {"encoding": make_axial(RoPE)}, "pass `positions`"),
     (
         call_model,
         {"reference_length": 9},

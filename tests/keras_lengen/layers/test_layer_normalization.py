@@ -3,14 +3,10 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_lengen.layers.layer_normalization import LayerNormalization
 from tests.keras_lengen.layers.attention.test_weighted_sums import differentiate
-
-tf = pytest.importorskip("tensorflow")
-
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("other backends use Keras' layer", allow_module_level=True)
 
 INPUTS = np.random.default_rng(0).normal(2, 3, (3, 4, 6)).astype("float32")
 

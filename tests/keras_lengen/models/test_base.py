@@ -14,7 +14,6 @@ from keras_lengen.layers import (
     RoPE,
     SinusoidalEncoding,
     XPos,
-    YaRN,
 )
 from tests.keras_lengen.models import small
 from tests.refusals import refuses
@@ -26,7 +25,6 @@ IDS = small.token_ids()
     "encoding",
     [
         NTKRoPE(scaling_factor=2.0, original_length=4),
-        YaRN(scaling_factor=None, original_length=4),
         RoPE(sampler=InterpolatedPositions(train_length=4)),
     ],
     ids=lambda encoding: type(encoding).__name__,
@@ -119,7 +117,11 @@ UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}
     ),
     ("decoder", {"cross_encoding": ALiBi()}, "ALiBi .* set cross_attention"),
     ("encoder_decoder", {"encoding": XPos()}, "in an encoder, tokens attend"),
-    ("decoder", {"encoding": [RoPE()], "num_layers": 2}, "2 layers; got 1"),
+    (
+        "decoder",
+        {"encoding": [RoPE()], "num_layers": 2},
+        "one entry for each of the 2 layers; got 1",
+    ),
     ("decoder", {"encoding": [RoPE]}, r"encoding must be .* class RoPE: call"),
     ("decoder", {"encoding": lambda n: n}, r"encoding must be .*; got \[0\]"),
     (
@@ -136,21 +138,6 @@ UNEQUAL = {"num_layers": 2, "num_decoder_layers": 1}
         "encoder_decoder",
         {"encoding": lambda n: RoPE(), **UNEQUAL},
         "as many layers in the decoder as in the encoder; got 1 and 2",
-    ),
-    (
-        "encoder_decoder",
-        {"attention": lambda n: None, **UNEQUAL},
-        "attention .* as many layers",
-    ),
-    (
-        "decoder",
-        {"attention": [None, None], "num_layers": 3},
-        "one entry for each of the 3 layers; got",
-    ),
-    (
-        "decoder",
-        {"attention": small.recipe(sink_tokens=1)},
-        "sink_tokens=1 .* set sliding_window",
     ),
     (
         "decoder",

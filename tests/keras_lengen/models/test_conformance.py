@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -210,9 +209,6 @@ class Changing(TransformerDecoder):
         return logits if hasattr(logits, "numpy") else 2 * logits
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="Changing is TensorFlow's"
-)
 @pytest.mark.parametrize(
     "name",
     [

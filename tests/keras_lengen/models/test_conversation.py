@@ -6,7 +6,6 @@
 import copy
 import pickle
 
-import keras
 import numpy as np
 import pytest
 
@@ -122,10 +121,6 @@ def test_drawn_positions_stay(name):
             np.testing.assert_array_equal(found, positions[: len(found)])
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow",
-    reason="loops of other backends run their body once to compile it",
-)
 def test_each_token_is_computed_once_and_positions_are_drawn_once(monkeypatch):
     model = decoder(RandomizedRoPE(max_position=64, seed=3))
     features, sample = model.features, RandomizedPositions.sample

@@ -9,7 +9,6 @@ from tests.keras_lengen.models.small import decoder, token_ids
 IDS = token_ids()
 MEMORY = np.random.default_rng(1).normal(size=(2, 5, 16))
 MEMORY = MEMORY.astype("float32")
-MEMORY_MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "bool")
 ORDER = np.array([3, 0, 4, 2, 1])
 
 
@@ -22,18 +21,6 @@ def reader(encoding=None, **changes):
 
 def read(model, **others):
     return np.asarray(model({"token_ids": IDS, "memory": MEMORY, **others}))
-
-
-def test_hidden_memory_is_as_good_as_absent():
-    model = reader(cross_encoding=RoPE())
-    hidden = read(model, memory_mask=MEMORY_MASK)
-    changed = np.where(MEMORY_MASK[..., None], MEMORY, 5)
-    np.testing.assert_array_equal(
-        read(model, memory=changed, memory_mask=MEMORY_MASK), hidden
-    )
-    np.testing.assert_allclose(
-        read(model, memory=MEMORY[:, :3])[1], hidden[1], atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("encoding", [None, RoPE(), ALiBi()])

@@ -1,7 +1,4 @@
-"""Exported programs, and models of symbols.
-
-Runs on TensorFlow, and on JAX by `tests/keras_lengen/test_backends.py`.
-"""
+"""Exported programs."""
 
 import functools
 
@@ -13,19 +10,12 @@ import tensorflow as tf
 from keras_lengen.layers import (
     SHAPE,
     ALiBi,
-    AxialEncoding,
-    GridPositions,
     PaTHAttention,
     RandomizedALiBi,
     RoPE,
 )
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.models import small
-
-# Keras' own, on JAX.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:The `native_serialization` parameter:DeprecationWarning"
-)
 
 EVEN = {"max_position": 32, "evaluation": "even"}
 
@@ -77,9 +67,7 @@ FILES = {
     "chunks with a window": lambda: small.encoder(
         RoPE(), attention=small.recipe(chunk_size=4, sliding_window=3)
     ),
-    "grid": lambda: small.encoder(
-        AxialEncoding(row=RoPE(), column=RoPE(), sampler=GridPositions(width=4))
-    ),
+    "grid": lambda: small.encoder(encodings.make_axial(RoPE)),
 }
 UNLIKE_TENSORFLOW = (
     *("FIRE", "DAPE", "RandomizedRelativeEncoding"),

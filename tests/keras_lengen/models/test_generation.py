@@ -9,10 +9,8 @@ from keras import ops
 
 from keras_lengen.layers import (
     ALiBi,
-    AxialEncoding,
     ForgettingAttention,
     GeometricAttention,
-    GridPositions,
     LearnedEncoding,
     NTKRoPE,
     PaTHAttention,
@@ -22,6 +20,7 @@ from keras_lengen.layers import (
     T5Bias,
 )
 from tests.covering import cover
+from tests.keras_lengen.layers.encodings.table import make_axial
 from tests.keras_lengen.models import decoding, small
 from tests.keras_lengen.models.small import attentive, eagerly, recipe
 
@@ -39,7 +38,6 @@ SOURCES = {
 
 
 make = functools.partial(attentive, small.decoder)
-GRID = GridPositions(width=3)
 SUBJECTS = {
     "rotation": lambda: make(RoPE(), num_layers=2),
     "grouped heads": lambda: make(
@@ -59,9 +57,7 @@ SUBJECTS = {
         ],
     ),
     "length": lambda: make(NTKRoPE(scaling_factor=2.0, original_length=4)),
-    "pairs": lambda: make(
-        AxialEncoding(row=RoPE(), column=RoPE(), sampler=GRID)
-    ),
+    "pairs": lambda: make(make_axial(RoPE, width=3)),
     "even positions": lambda: make(
         RandomizedRoPE(max_position=64, evaluation="even"),
         share_positions="layer",

@@ -9,12 +9,11 @@ import pytest
 from keras import ops
 
 from keras_lengen.layers import (
-    AxialEncoding,
     ForgettingAttention,
-    GridPositions,
     MultiHeadAttention,
     RoPE,
 )
+from tests.keras_lengen.layers.encodings.table import make_axial
 from tests.refusals import refuses
 
 RANDOM = np.random.default_rng(5)
@@ -64,15 +63,10 @@ def test_rows_attend_to_themselves(kind, options):
     np.testing.assert_allclose(rows_of(weights), of_rows, atol=1e-6)
 
 
-def grid(width):
-    sampler = GridPositions(width=width)
-    return AxialEncoding(row=RoPE(), column=RoPE(), sampler=sampler)
-
-
 PLACES = np.sort(RANDOM.choice(64, 12, replace=False))
 ALL = [
     ((1, 2), 4, {"encoding": RoPE()}, PLACES),
-    (None, 8, {"encoding": grid(4)}, None),
+    (None, 8, {"encoding": make_axial(RoPE)}, None),
     ((1, 2), 4, {"sliding_window": 3, "chunk_size": 5}, None),
 ]
 

@@ -7,13 +7,12 @@ from keras import ops
 
 from keras_lengen.layers import (
     ALiBi,
-    AxialEncoding,
-    GridPositions,
     MultiHeadAttention,
 )
 from keras_lengen.layers.attention import computation
 from keras_lengen.layers.attention.scores import ScoreRule
 from tests.covering import cover
+from tests.keras_lengen.layers.encodings.table import make_axial
 
 TOKENS, WIDTH = 13, 16
 STATES = np.random.default_rng(3).normal(size=(2, TOKENS, WIDTH))
@@ -29,8 +28,7 @@ def assert_chunks_change_nothing(layer, chunk_size=4, **options):
 
 
 def test_rows_and_columns():
-    sampler = GridPositions(width=5)
-    encoding = AxialEncoding(row=ALiBi(), column=ALiBi(), sampler=sampler)
+    encoding = make_axial(ALiBi, width=5)
     assert_chunks_change_nothing(MultiHeadAttention(2, 8, encoding=encoding))
 
 

@@ -5,7 +5,7 @@ Imports no backend, so that every backend can compute what the rows describe.
 
 from keras_lengen.checks.arguments import Choice
 from keras_lengen.conformance import encodings as conformance
-from keras_lengen.layers import ENCODINGS
+from keras_lengen.layers import ENCODINGS, AxialEncoding, GridPositions
 from keras_lengen.layers.encodings.randomized import FixedSampler
 from tests.keras_lengen.layers.positions.table import make_row
 
@@ -106,6 +106,12 @@ def make(variant, **changes):
     """A new encoding, for a key of `VARIANTS`."""
     name, arguments = VARIANTS[variant]
     return ENCODINGS[name](**{**arguments, **changes})
+
+
+def make_axial(cls, width=4):
+    """An encoding of rows and columns alike, numbered by a grid."""
+    sampler = GridPositions(width=width)
+    return AxialEncoding(row=cls(), column=cls(), sampler=sampler)
 
 
 def make_built(variant, **changes):

@@ -37,7 +37,6 @@ def test_longer_sequences_fill_the_trained_range(tokens, training):
     result = place(sampler, tokens, training=training)
     expected = np.arange(tokens) * min(1, 20 / tokens)
     np.testing.assert_allclose(result, expected, rtol=1e-6)
-    assert result.max() < 20
 
 
 def warp(tokens, batch_size=1, lengths=None, **arguments):
