@@ -41,6 +41,15 @@ ACTIVATIONS = {
 }
 
 
+def feed_forward(layer, x, activate, gated):
+    hidden = project(layer.hidden_dense, x)
+    if gated:
+        hidden = activate(project(layer.gate_dense, x)) * hidden
+    else:
+        hidden = activate(hidden)
+    return project(layer.output_dense, hidden)
+
+
 @pytest.mark.parametrize(
     "normalization, rms, epsilon, causal, cross, activation, gated",
     cover(
@@ -96,20 +105,17 @@ def test_a_block_is_its_formula(
             key_positions=of_memory,
         ).numpy()
 
-    def feed_forward(x):
-        act = ACTIVATIONS[activation]
-        layer = block.feedforward_layer
-        hidden = project(layer.hidden_dense, x)
-        if gated:
-            hidden = act(project(layer.gate_dense, x)) * hidden
-        return project(layer.output_dense, hidden if gated else act(hidden))
+    def network(x):
+        return feed_forward(
+            block.feedforward_layer, x, ACTIVATIONS[activation], gated
+        )
 
     def norm(x):
         given = {} if epsilon is None else {"epsilon": epsilon}
         return (rms_norm if rms else layer_norm)(x, **given)
 
     x = np.asarray(X)
-    for part in (attend, *([cross_attend] * cross), feed_forward):
+    for part in (attend, *([cross_attend] * cross), network):
         x = x + part(norm(x) if normalization == "pre" else x)
         x = norm(x) if normalization == "post" else x
     np.testing.assert_allclose(output, x, atol=1e-4)

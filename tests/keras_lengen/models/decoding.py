@@ -5,6 +5,7 @@ the tokens that follow, `(N, V)`.
 """
 
 import numpy as np
+from scipy.special import log_softmax
 
 
 def penalize(logits, text, penalty):
@@ -13,12 +14,6 @@ def penalize(logits, text, penalty):
     for token in {*text} & {*range(len(logits))}:
         logits[token] *= penalty if logits[token] < 0 else 1 / penalty
     return logits
-
-
-def log_chances(logits):
-    logits = np.asarray(logits, "float64")
-    logits = logits - logits.max(axis=-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
 def fill(tokens, count, ends):
@@ -46,7 +41,7 @@ def search(read, prompt, count, beams, *, ends=(), power=1.0, penalty=1.0):
                 going, texts, read(texts), strict=True
             )
             for token, chance in enumerate(
-                log_chances(penalize(logits, text, penalty))
+                log_softmax(penalize(logits, text, penalty))
             )
         ]
         ways.sort(reverse=True)

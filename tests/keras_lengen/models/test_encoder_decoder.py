@@ -16,11 +16,6 @@ from tests.keras_lengen.models import small
 SOURCE, TARGET = small.token_ids(6), small.token_ids(9)[:, 5:]
 
 
-def telling(encoding=None, **changes):
-    """A model whose attention can tell tokens apart."""
-    return small.encoder_decoder(encoding, embedding_scale=48.0, **changes)
-
-
 def translate(model, **others):
     batch = {"token_ids": SOURCE, "target_ids": TARGET, **others}
     return np.asarray(model(batch))
@@ -72,7 +67,9 @@ def test_the_decoder_reads_what_the_encoder_returns(
 )
 def test_source_and_target_have_positions_of_their_own(encoding, others):
     """Also for the cross-encoding, whose own sampler is ignored."""
-    model = telling(encoding, cross_encoding=RoPE())
+    model = small.encoder_decoder(
+        encoding, embedding_scale=48.0, cross_encoding=RoPE()
+    )
     restart(model)
     encoder, decoder = model.encoder.encoding, model.decoder.encoding
     assert encoder.sampler is not decoder.sampler

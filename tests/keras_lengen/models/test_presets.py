@@ -12,6 +12,11 @@ from keras_lengen.models import (
 )
 from tests.keras_lengen.layers.attention.oracle import project
 from tests.keras_lengen.layers.encodings.turns import rotated
+from tests.keras_lengen.layers.test_transformer import (
+    feed_forward,
+    layer_norm,
+    rms_norm,
+)
 from tests.keras_lengen.models.small import token_ids, with_random_weights
 
 MODELS = {
@@ -132,10 +137,8 @@ def test_weights_of_gpt2_start_small():
 def normalize(x, layer, epsilon):
     """Layer normalization with two weights, or by the RMS with one."""
     gain, *offset = map(np.asarray, layer.weights)
-    if offset:
-        x = x - x.mean(axis=-1, keepdims=True)
-    mean = (x**2).mean(axis=-1, keepdims=True)
-    return gain * x / np.sqrt(mean + epsilon) + sum(offset)
+    norm = layer_norm if offset else rms_norm
+    return gain * norm(x, epsilon) + sum(offset)
 
 
 def forward(
@@ -169,12 +172,7 @@ def forward(
         x = x + project(attention.output_dense, attended)
         normed = norm(x, block.feedforward_norm)
         layer = block.feedforward_layer
-        hidden = project(layer.hidden_dense, normed)
-        if layer.gated:
-            hidden = activate(project(layer.gate_dense, normed)) * hidden
-        else:
-            hidden = activate(hidden)
-        x = x + project(layer.output_dense, hidden)
+        x = x + feed_forward(layer, normed, activate, layer.gated)
     return norm(x, model.final_norm)
 
 

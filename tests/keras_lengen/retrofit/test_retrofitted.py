@@ -14,7 +14,6 @@ from keras_lengen.layers import (
     LearnedEncoding,
     MultiHeadAttention,
     NoPE,
-    NTKRoPE,
     OrdinalPositions,
     PoPE,
     RandomizedPositions,
@@ -221,7 +220,6 @@ WIDER = RandomizedPositions(max_position=96)
 STRETCHED = InterpolatedPositions(train_length=5)
 GENERATING = [
     ("Llama", YaRN(original_length=4), None),
-    ("Llama", NTKRoPE(original_length=4), None),
     ("Llama", SelfExtend(group_size=3, window=4), None),
     ("Llama", PoPE(), None),
     ("Mistral", RandomizedRoPE(max_position=64), None),

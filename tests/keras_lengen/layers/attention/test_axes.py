@@ -13,14 +13,15 @@ from keras_lengen.layers import (
     MultiHeadAttention,
     RoPE,
 )
+from tests.keras_lengen.layers.attention.subjects import FEATURES, copy
 from tests.keras_lengen.layers.encodings.table import make_axial
 from tests.refusals import refuses
 
 RANDOM = np.random.default_rng(5)
-X = RANDOM.normal(size=(2, 3, 4, 8)).astype("float32")
-OTHER = RANDOM.normal(size=(2, 3, 5, 8)).astype("float32")
-FLAT = ops.reshape(X, (2, 12, 8))
-ROWS = ops.reshape(X, (6, 4, 8))
+X = RANDOM.normal(size=(2, 3, 4, FEATURES)).astype("float32")
+OTHER = RANDOM.normal(size=(2, 3, 5, FEATURES)).astype("float32")
+FLAT = ops.reshape(X, (2, 12, FEATURES))
+ROWS = ops.reshape(X, (6, 4, FEATURES))
 WEIGHTS = {"return_attention_scores": True}
 
 
@@ -31,13 +32,9 @@ def attention(axes, kind=MultiHeadAttention, width=4, **kwargs):
 
 def over_tokens(layer):
     """The same layer for inputs with three axes."""
-    config = {**layer.get_config(), "attention_axes": None}
-    again = type(layer).from_config(config)
-    again.build((None, None, 8), (None, None, 8))
     if not layer.built:
-        layer.build((None, None, None, 8), (None, None, None, 8))
-    again.set_weights(layer.get_weights())
-    return again
+        layer.build(X.shape, X.shape)
+    return copy(layer, attention_axes=None)
 
 
 def rows_of(x):
@@ -78,7 +75,7 @@ def test_all_tokens_attend_to_each_other(axes, width, options, positions):
     call = {"positions": positions, "use_causal_mask": positions is not None}
     expected = over_tokens(layer)(FLAT, FLAT, **call)
     found = layer(X, X, **call)
-    np.testing.assert_array_equal(ops.reshape(found, (2, 12, 8)), expected)
+    np.testing.assert_array_equal(ops.reshape(found, FLAT.shape), expected)
 
 
 def test_padding_is_that_of_the_tokens():

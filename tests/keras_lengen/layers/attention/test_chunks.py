@@ -5,10 +5,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_lengen.layers import (
-    ALiBi,
-    MultiHeadAttention,
-)
+from keras_lengen.layers import ALiBi, MultiHeadAttention
 from keras_lengen.layers.attention import computation
 from keras_lengen.layers.attention.scores import ScoreRule
 from tests.covering import cover

@@ -164,9 +164,7 @@ def test_adaptive_factors_need_the_index_of_a_query(symbolic):
     (PaTHAttention, {"encoding": PoPE()}, "no use for encoding=PoPE, whose"),
     (PaTHAttention, {"scale_gates": True}, "set use_forget_gate=True too"),
     (StickBreakingAttention, {"use_sinks": True}, "no use for use_sinks="),
-    (StickBreakingAttention, {"use_entmax": True}, "no use for use_entmax="),
     (GeometricAttention, {"score_factor": "head"}, "no use for score_factor="),
-    (GeometricAttention, {"logit_soft_cap": 1}, "no use for logit_soft_cap="),
     (GeometricAttention, {"encoding": RoPE()}, "no use for encoding=RoPE"),
     (
         MultiHeadAttention,

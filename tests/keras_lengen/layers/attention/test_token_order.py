@@ -138,7 +138,14 @@ class Distances(BiasEncoding):
 
 
 @pytest.mark.parametrize(
-    "encoding", [T5Bias(), ALiBi(), LogKERPLE(asymmetry=0.5), Distances()]
+    "encoding",
+    [
+        T5Bias(),
+        ALiBi(),
+        LogKERPLE(asymmetry=0.5),
+        DAPE(encoding=T5Bias()),
+        Distances(),
+    ],
 )
 def test_biases_have_two_sides_if_the_sampler_does_not_keep_the_order(encoding):
     encoding.sampler = CoupledPositions(**COUPLED)
@@ -146,7 +153,7 @@ def test_biases_have_two_sides_if_the_sampler_does_not_keep_the_order(encoding):
     for dense in (layer.query_dense, layer.key_dense):
         dense.kernel.assign(0 * dense.kernel)
     _, weights = call(FALLING, return_attention_scores=True)
-    head = np.ones((1, 5, 2, 4), "float32")
+    head = np.zeros((1, 5, 2, 4), "float32")
     bias = np.asarray(encoding(head, positions=FALLING))
     scores = np.where(np.tri(5, dtype=bool), bias, -np.inf)
     expected = np.broadcast_to(softmax(scores, axis=-1), weights.shape)

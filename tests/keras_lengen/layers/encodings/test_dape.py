@@ -5,11 +5,9 @@ from keras_lengen.layers import (
     DAPE,
     ALiBi,
     ClippedBias,
-    CoupledPositions,
     HardALiBi,
     RandomizedALiBi,
     RoPE,
-    T5Bias,
 )
 
 HEADS = 3
@@ -49,19 +47,6 @@ def test_the_formula(inner, causal):
         np.testing.assert_allclose(
             bias[b, :, t, s], expected, rtol=1e-6, atol=1e-5
         )
-
-
-def test_keys_at_larger_positions_have_buckets_if_tokens_share_positions():
-    sampler = CoupledPositions(items=range(5), end_of_prompt=5)
-    inner = T5Bias()
-    encoding = DAPE(encoding=inner, sampler=sampler)
-    encoding.build(QUERY.shape, KEY.shape)
-    encoding.output_kernel.assign(np.zeros(encoding.output_kernel.shape))
-    encoding.output_bias.assign(np.zeros(encoding.output_bias.shape))
-    positions = np.array([2, 1, 1, 2, 3])
-    both_sides = inner(QUERY, KEY, positions=positions)
-    found = encoding(QUERY, KEY, positions=positions, causal=True)
-    np.testing.assert_array_equal(found, np.repeat(both_sides, 2, axis=0))
 
 
 def test_encodings_that_cannot_be_adapted():

@@ -116,15 +116,6 @@ def test_fractions_give_the_number_that_they_were_computed_from():
         ),
         # The slowest pair is slowed by the factor, the fastest one is kept.
         (NTKRoPE(scaling_factor=3), 4, None, [1, 0.01 / 3]),
-        *(
-            (
-                NTKRoPE(scaling_factor=factor, original_length=8),
-                8,
-                length,
-                plain_rates(8, 10000 * scale ** (8 / 6)),
-            )
-            for factor, length, scale in ((2.0, 24, 2 * 3 - 1), (2.0, 4, 1))
-        ),
         (
             Llama3RoPE(
                 scaling_factor=4, original_length=64, max_wavelength=10_000
@@ -153,7 +144,6 @@ def test_fractions_give_the_number_that_they_were_computed_from():
                 [(64, 100), (8192, 500_000)],
             )
         ),
-        (make_long(), 8, None, [1, 0.066667, 0.0033333, 0.00025]),
         *(
             (
                 make_long(max_wavelength=base),

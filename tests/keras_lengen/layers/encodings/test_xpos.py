@@ -26,7 +26,6 @@ def test_attention_must_be_causal():
         ("float32", 32695),
         ("float64", 32695),
         ("mixed_bfloat16", 32695),
-        ("mixed_float16", 3269),
         ("float16", 3269),
     ],
 )

@@ -16,6 +16,7 @@ from tests.covering import cover
 from tests.keras_lengen.layers.encodings import table as encodings
 from tests.keras_lengen.layers.positions.table import TOKEN_ROWS
 from tests.keras_lengen.models.small import decoder, eagerly
+from tests.refusals import refuses
 
 CHARACTERS = dict(zip("0123456789+=$_", range(14), strict=True))
 
@@ -98,18 +99,14 @@ def test_padding_has_position_zero_and_changes_nothing(name):
         assert row[real].tolist() == whole
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"items": [1, 1]}, "items has an id twice"),
-        ({"items": [-1]}, "items must be .* a token id; got -1"),
-        ({"separators": [3]}, "id 3 has two meanings"),
-    ],
+@refuses(
+    ({"items": [1, 1]}, "items has an id twice"),
+    ({"items": [-1]}, "items must be .* a token id; got -1"),
+    ({"separators": [3]}, "id 3 has two meanings"),
 )
-def test_wrong_arguments_raise(changes, message):
-    with pytest.raises(ValueError, match=message):
-        coupled(**changes)
+def test_wrong_arguments_raise(changes):
     assert coupled(items=[2**31 - 1]).items == (2**31 - 1,)
+    coupled(**changes)
 
 
 REFUSED = {
