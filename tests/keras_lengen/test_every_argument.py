@@ -117,9 +117,7 @@ def compute(kind, argument, **changes):
     if isinstance(layer, keras.Model):
         batch = inputs(layer, token_ids())
         if getattr(layer, "cross_attention", False):
-            batch["memory"] = MEMORY[..., : layer.model_dim]
-            if layer.model_dim > MEMORY.shape[-1]:
-                batch["memory"] = np.ones((2, 5, layer.model_dim), "float32")
+            batch["memory"] = np.resize(MEMORY, (2, 5, layer.model_dim))
         output = layer(batch, training=training)
     elif isinstance(layer, TransformerBlock):
         memory = MEMORY if layer.cross_attention else None

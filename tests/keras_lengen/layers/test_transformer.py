@@ -140,9 +140,9 @@ def test_kernels_start_as_in_the_authors_code():
         assert np.abs(kernel).max() <= 2 * deviation * 1.0001
 
 
-def embed(token_ids, dtype="float32"):
+def embed(token_ids):
     keras.utils.set_random_seed(0)
-    layer = keras.layers.Embedding(9, WIDTH, mask_zero=True, dtype=dtype)
+    layer = keras.layers.Embedding(9, WIDTH, mask_zero=True)
     return layer(np.array(token_ids))
 
 

@@ -368,7 +368,6 @@ def test_outputs_must_be_inputs_to_go_on():
 
 WRONG = [
     ({}, {"top_k": 3}, "top_k=3 .* temperature=0: .* such as 1.0"),
-    ({}, {"top_p": 0.9}, "top_p=0.9 .* temperature=0: .* such as 1.0"),
     ({}, {"num_beams": 2, "return_logits": True}, "leave return_logits out"),
     ({}, {"num_beams": 2, "top_k": 3}, "leave one of them out"),
     ({"positions": np.arange(5)}, {}, "one number for each token: got 5 for 9"),

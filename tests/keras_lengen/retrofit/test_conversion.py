@@ -96,9 +96,9 @@ def compute(model):
     return [x[targets > 0] for x in (ops.convert_to_numpy(outputs), scores)]
 
 
-def assert_close(found, expected, atol=1e-5):
+def assert_close(found, expected):
     for own, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(own, other, atol=atol)
+        np.testing.assert_allclose(own, other, atol=1e-5)
 
 
 def test_without_an_encoding_nothing_changes():

@@ -72,11 +72,11 @@ def make_task(family, model):
     return model.make_task(getattr(keras_hub.models, f"{family}CausalLM"))
 
 
-def make_inputs(family, tokens=12, real=None, batch=2, seed=0):
+def make_inputs(family, tokens=12, real=None):
     """Makes random tokens, of which the last `tokens - real` are padding."""
-    numbers = np.random.default_rng(seed)
-    ids = numbers.integers(1, VOCABULARY, (batch, tokens)).astype("int32")
-    mask = np.ones((batch, tokens), "int32")
+    numbers = np.random.default_rng(0)
+    ids = numbers.integers(1, VOCABULARY, (2, tokens)).astype("int32")
+    mask = np.ones((2, tokens), "int32")
     if real is not None:
         mask[:, real:] = 0
     inputs = {"token_ids": ids, "padding_mask": mask}

@@ -168,13 +168,8 @@ def test_adaptive_factors_need_the_index_of_a_query(symbolic):
     (GeometricAttention, {"encoding": RoPE()}, "no use for encoding=RoPE"),
     (
         MultiHeadAttention,
-        {"train_length": 3, "score_factor": "log_length"},
-        "both scale scores .* leave one of them out",
-    ),
-    (
-        MultiHeadAttention,
         {"train_length": 3, "score_factor": LengthFactor(floor=3)},
-        "LengthFactor and train_length both scale scores",
+        "LengthFactor and train_length both scale .* leave one of them out",
     ),
     (
         MultiHeadAttention,

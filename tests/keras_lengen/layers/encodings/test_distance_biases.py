@@ -128,9 +128,9 @@ def make_features(tokens, heads=HEADS, batch_size=2):
     return np.ones((batch_size, tokens, heads, 4), "float32")
 
 
-def with_weights(encoding, weights, heads=HEADS):
+def with_weights(encoding, weights):
     if not encoding.built:
-        encoding.build((None, None, heads, 4))
+        encoding.build((None, None, HEADS, 4))
     shapes = [weight.shape for weight in encoding.weights]
     encoding.set_weights(
         [np.reshape(w, shape) for w, shape in zip(weights, shapes, strict=True)]

@@ -19,10 +19,10 @@ RANDOM = np.random.default_rng(3)
 PHASE = RANDOM.uniform(-6, 0, (HEADS, WIDTH))
 
 
-def built(phase=PHASE, **arguments):
+def built(**arguments):
     encoding = PoPE(**arguments)
-    encoding.build((None, None, *phase.shape))
-    encoding.phase.assign(phase)
+    encoding.build((None, None, HEADS, WIDTH))
+    encoding.phase.assign(PHASE)
     return encoding
 
 

@@ -29,7 +29,7 @@ def make_attention(groups=None, **arguments):
     return attention
 
 
-def find_angles(encoding, tokens, base=100):
+def find_angles(encoding, tokens):
     """Angles from the formula, of one sequence `(T, M)` without padding."""
     down, up, kernel = map(np.float64, encoding.get_weights())
     steps = [
@@ -40,7 +40,7 @@ def find_angles(encoding, tokens, base=100):
     for t in range(len(steps)):
         for lag in range(min(t, 3) + 1):
             total = total + kernel[lag] * steps[t - lag]
-        rates = [base ** (-2 * m / WIDTH) for m in range(WIDTH // 2)]
+        rates = [100 ** (-2 * m / WIDTH) for m in range(WIDTH // 2)]
         angles.append(total * rates)
     return np.array(angles)
 
