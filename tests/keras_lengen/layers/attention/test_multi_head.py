@@ -232,6 +232,7 @@ def test_positions_are_never_drawn_apart(case):
     (lambda: attention()(X), "value is missing"),
     (lambda: attention().make_cache(0, 9), "batch_size must be .* got 0"),
     (lambda: attention(fused=True, use_entmax=True), "fused=True .*Entmax"),
+    (lambda: attention()(np.full(9, "a"), X), "query must be .* got str32 of"),
     (
         lambda: attention()(X[0], X, self_attention=True),
         r"query must have shape \(B, T, M\); got \(6, 16\)",
