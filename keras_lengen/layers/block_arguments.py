@@ -13,6 +13,7 @@ from keras_lengen.checks.arguments import (
     Optional,
     WithArguments,
 )
+from keras_lengen.layers.attention.multi_head import check_head_groups
 from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.layer_normalization import LayerNormalization
 from keras_lengen.layers.recipe import Recipe, RecipeArgument
@@ -55,6 +56,10 @@ class BlockArguments(WithArguments, keras.layers.Layer):
     use_bias = Choice("feedforward", True, False)
     num_key_value_heads = Optional(Integer(example=1))
     kernel_initializer = Optional(Initializer(example="he_normal"))
+
+    def assign(self, values: dict[str, Any]) -> None:
+        super().assign(values)
+        check_head_groups(self.num_heads, self.num_key_value_heads)
 
     def make_norm(self, name: str) -> keras.Layer:
         """Makes a norm of the chosen kind."""

@@ -143,8 +143,7 @@ def check_attention(config):
     That is for wrong arguments, and if fused kernels are required but
     impossible.
     """
-    build_attention(config)
-    if config.fused != "true":
+    if build_attention(config).arguments.get("fused") is not True:
         return
     obstacle = find_backend_obstacle() or find_device_obstacle(
         config.batch_size

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_lengen.checks.inputs import find_width
 from keras_lengen.layers.attention.context import Context
+from keras_lengen.layers.initializers import copy_initializer
 from keras_lengen.layers.random_layer import RandomLayer
 from keras_lengen.layers.sublayer_policies import SublayerPolicies
 from keras_lengen.types import Shape, Tensor
@@ -60,11 +61,7 @@ class Projections(SublayerPolicies, RandomLayer):
     def _make_dense(
         self, name: str, width: int, input_shape: Shape, scale: float = 1
     ) -> keras.layers.Dense:
-        initializer = self.kernel_initializer
-        if isinstance(initializer, keras.initializers.Initializer):
-            # A copy, because one instance would give all projections the same
-            # initial values.
-            initializer = initializer.clone()
+        initializer = copy_initializer(self.kernel_initializer)
 
         def scaled(shape: Shape, dtype: Any = None) -> Tensor:
             return initializer(shape, dtype) * scale
