@@ -19,7 +19,7 @@ import tensorflow as tf
 from absl import flags
 
 from datasets.files import write_whole
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.layers import ENCODINGS
 from trainers.records.results import versions
 

@@ -4,7 +4,7 @@ import inspect
 import re
 import textwrap
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 
 LISTS = ("Args:", "Attributes:", "Call arguments:", "Raises:")
 """Docstring lines that begin a list of entries."""
@@ -64,9 +64,6 @@ def format_signature(documented, name):
     else:
         parameters = dict(inspect.signature(documented).parameters)
         parameters.pop("self", None)
-    if hasattr(documented, "sampler_class"):
-        # The class has a fixed sampler.
-        del parameters["sampler"]
     stars = {inspect.Parameter.VAR_KEYWORD: "**"}
     arguments = [
         f"{stars.get(parameter.kind, '')}{name}"

@@ -140,7 +140,7 @@ def test_a_type_checker_sees_the_installed_library(target, tmp_path):
     program.write_text(
         f"from keras_lengen.layers import {', '.join(layers.__all__)}\n"
         "reveal_type(RoPE())\n"
-        "MultiHeadAttention(8)\n"
+        "YaRN(scaling_factor='2')\n"
     )
     command = ("-m", "mypy", "--config-file=", program.name)
     variables = {"PYTHONPATH": str(target)}
@@ -148,8 +148,9 @@ def test_a_type_checker_sees_the_installed_library(target, tmp_path):
     found = done.stdout.splitlines()
     expected = [
         'Revealed type is "keras_lengen.layers.encodings.rope.RoPE"',
-        'Missing positional argument "key_dim"',
-        "Found 1 error ",
+        'Missing named argument "original_length"',
+        'has incompatible type "str"; expected "float | None"',
+        "Found 2 errors ",
     ]
     assert len(found) == len(expected), found
     for line, part in zip(found, expected, strict=True):

@@ -1,21 +1,15 @@
 """Declarations of arguments: valid values, examples and checks.
 
-A class declares a constructor argument as a class attribute, and assigns the
-given value:
+A function checks an argument by its declaration:
 
->>> class Window(WithArguments):
-...     width = Integer(most=9, example=3)
-...
-...     def __init__(self, width: int = 2) -> None:
-...         self.width = width
->>> Window(width=4).width
+>>> Integer(most=9).check("width", 4)
 4
->>> Window(width=10)
+>>> Integer(most=9).check("width", 10)
 Traceback (most recent call last):
 ...
 ValueError: width must be an integer from 1 to 9; got 10.
 
-A function checks an argument by `Integer(most=9).check("width", width)`.
+A class declares the arguments of its constructor by `constructors.argument`.
 """
 
 import difflib
@@ -93,14 +87,15 @@ class Argument(Generic[T]):
         what: str. Meaning of the value, for the error message.
         variant: bool. Whether the example selects another formula, so that all
             tests also run with it.
-        keyword: str. Name of the argument in the constructor, if Keras uses
-            the attribute of that name for something else.
 
     Attributes:
         name: str, name of the attribute, if it is one of a class.
+        parameter: `inspect.Parameter` of a constructor that follows from the
+            declaration, or `None`.
     """
 
     name = ""
+    parameter: inspect.Parameter | None = None
 
     def __init__(
         self,
@@ -108,12 +103,15 @@ class Argument(Generic[T]):
         example: Any = None,
         what: str = "",
         variant: bool = False,
-        keyword: str = "",
     ) -> None:
         self.example = example
         self.what = what
         self.variant = variant
-        self.keyword = keyword
+
+    @property
+    def keyword(self) -> str:
+        """Name of the argument."""
+        return self.name if self.parameter is None else self.parameter.name
 
     @property
     def examples(self) -> tuple[Any, ...]:
@@ -193,8 +191,7 @@ class Argument(Generic[T]):
             raise AttributeError(self.name) from None
 
     def __set__(self, instance: Any, value: Any) -> None:
-        keyword = self.keyword or self.name
-        vars(instance)[self.name] = self.check(keyword, value)
+        vars(instance)[self.name] = self.check(self.keyword, value)
 
 
 class InvalidArgument(Exception):
@@ -215,86 +212,6 @@ class InvalidArgument(Exception):
         self.expected = expected
         self.got = got
         self.sentence = sentence
-
-
-class WithArguments:
-    """Mixin of layers and models whose constructor arguments are declared.
-
-    `get_config` and `from_config` include all declared arguments.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        known = constructor_arguments(type(self))
-        for name in kwargs:
-            if name not in known and name not in _OF_KERAS:
-                owner = type(self).__name__
-                raise ValueError(explain_unknown(name, known, owner))
-        super().__init__(*args, **kwargs)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # PyTorch stores layers without asking the declaration.
-        declaration = getattr(type(self), name, None)
-        if isinstance(declaration, Argument) and isinstance(
-            value, keras.layers.Layer
-        ):
-            declaration.check(declaration.keyword or name, value)
-        super().__setattr__(name, value)
-
-    @classmethod
-    def arguments(cls) -> dict[str, Argument[Any]]:
-        """Returns the declarations of all arguments, by name."""
-        return {
-            value.keyword or name: value
-            for base in reversed(cls.__mro__)
-            for name, value in vars(base).items()
-            if isinstance(value, Argument)
-        }
-
-    def assign(self, values: dict[str, Any]) -> None:
-        """Assigns the declared arguments among some values.
-
-        Args:
-            values: Dict of values by name, such as `locals()` in a
-                constructor.
-
-        Raises:
-            ValueError: If a value is invalid.
-        """
-        for name, argument in self.arguments().items():
-            if name in values:
-                setattr(self, argument.name or name, values[name])
-
-    def get_config(self) -> dict[str, Any]:
-        config: dict[str, Any] = {}
-        layers: dict[int, str] = {}
-        for name, argument in self.arguments().items():
-            value = getattr(self, argument.name or name)
-            if id(value) in layers:
-                config[name] = {_SAME: layers[id(value)]}
-                continue
-            config[name] = argument.serialize(value)
-            if isinstance(value, keras.layers.Layer):
-                layers[id(value)] = name
-        return {**super().get_config(), **config}  # type: ignore[misc]
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        declared = cls.arguments()
-        same = {
-            name: value[_SAME]
-            for name, value in config.items()
-            if isinstance(value, dict) and _SAME in value
-        }
-        values = {
-            name: declared[name].deserialize(value)
-            if name in declared
-            else value
-            for name, value in config.items()
-            if name not in same
-        }
-        return cls(
-            **values, **{name: values[other] for name, other in same.items()}
-        )
 
 
 class Integer(Argument[int]):
@@ -445,9 +362,7 @@ class Optional(Argument[T | None]):
     """
 
     def __init__(self, inner: Argument[T]) -> None:
-        super().__init__(
-            what=inner.what, variant=inner.variant, keyword=inner.keyword
-        )
+        super().__init__(what=inner.what, variant=inner.variant)
         self.inner = inner
 
     @property
@@ -493,6 +408,9 @@ class OrDefault(Optional[T]):
         def __get__(self, instance: object, owner: type) -> T: ...
 
         def __get__(self, instance: Any, owner: type) -> Any: ...
+
+    def __set__(self, instance: Any, value: T | None) -> None:
+        super().__set__(instance, value)
 
 
 class Seed(Optional[int]):
@@ -563,9 +481,6 @@ class Instance(Argument[T]):
             )
         return keras.saving.deserialize_keras_object(config)
 
-
-_SAME = "same_as_argument"
-"""Key of a configuration: the argument that is the same layer."""
 
 _SHARED = "is_shared"
 """Key of a configuration: whether several layers share the object."""
@@ -840,38 +755,6 @@ def described(value: Any) -> str:
 def fits_float32(value: float) -> bool:
     """Whether a finite number keeps its size when rounded to float32."""
     return value == 0 or _SMALLEST_FLOAT <= abs(value) <= _LARGEST_FLOAT
-
-
-_OF_KERAS = {
-    *inspect.signature(keras.layers.Layer.__init__).parameters,
-    *("input_dim", "input_shape"),
-}
-
-
-def constructor_arguments(cls: type) -> dict[str, inspect.Parameter]:
-    """Lists the constructor arguments that a class adds to those of Keras.
-
-    Args:
-        cls: Class of this library.
-
-    Returns:
-        Dict from argument names to `inspect.Parameter`: the arguments of the
-        class itself, then those of its bases.
-    """
-    found: dict[str, inspect.Parameter] = {}
-    for base in cls.__mro__:
-        if base.__module__.partition(".")[0] == "keras":
-            break
-        if "__init__" not in vars(base) or base is object:
-            continue
-        _, *own = inspect.signature(vars(base)["__init__"]).parameters.values()
-        for parameter in own:
-            if parameter.kind not in (
-                parameter.VAR_KEYWORD,
-                parameter.VAR_POSITIONAL,
-            ):
-                found.setdefault(parameter.name, parameter)
-    return found
 
 
 def _resolve(value: Any, get: Callable[[Any], Any]) -> Any:

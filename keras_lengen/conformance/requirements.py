@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.layers.random_layer import find_seed_generators
 
 Check = Callable[[Any], None]
@@ -55,8 +55,7 @@ def check_arguments(layer: Any) -> None:
     Every declared argument gets its examples, where the others allow them.
     """
     config = layer.get_config()
-    # A class with a fixed sampler has none among its arguments.
-    for name in constructor_arguments(type(layer)).keys() - {"sampler"}:
+    for name in constructor_arguments(type(layer)):
         promise = f"must return the argument {name} from `get_config`: declare "
         require(layer, name in config, promise + "it as a class attribute")
     for name, declaration in type(layer).arguments().items():

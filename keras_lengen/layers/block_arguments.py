@@ -1,19 +1,16 @@
 """Arguments of a Transformer block, which models pass on to their blocks."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import keras
 
 from keras_lengen.checks.arguments import (
-    Boolean,
-    Choice,
     Initializer,
     Integer,
     Number,
     Optional,
-    WithArguments,
 )
-from keras_lengen.layers.attention.multi_head import check_head_groups
+from keras_lengen.checks.constructors import WithArguments, argument
 from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.layer_normalization import LayerNormalization
 from keras_lengen.layers.recipe import Recipe, RecipeArgument
@@ -27,39 +24,30 @@ class FeedForwardRecipe(RecipeArgument):
         super().__init__(FeedForward, given=("hidden_dim",), example=swiglu)
 
 
-class BlockOptions(TypedDict, total=False):
-    """Types of the optional arguments, for `Unpack`."""
-
-    feedforward_dim: int | None
-    dropout: float
-    normalization: Literal["post", "pre"] | None
-    rms_norm: bool
-    norm_epsilon: float | None
-    use_bias: Literal["feedforward"] | bool
-    num_key_value_heads: int | None
-    kernel_initializer: Any
-
-
 class BlockArguments(WithArguments, keras.layers.Layer):
     """Base of the block, and of the models, which pass these on to blocks.
 
     `TransformerBlock` describes the arguments.
     """
 
-    num_heads = Integer(example=4)
-    feedforward_dim = Optional(Integer(example=24))
-    dropout = Number(0, below=1, example=0.5)
-    normalization = Choice("post", "pre", None)
-    rms_norm = Boolean()
-    norm_epsilon = Optional(Number(above=0, example=0.5))
-    feedforward = FeedForwardRecipe()
-    use_bias = Choice("feedforward", True, False)
-    num_key_value_heads = Optional(Integer(example=1))
-    kernel_initializer = Optional(Initializer(example="he_normal"))
-
-    def assign(self, values: dict[str, Any]) -> None:
-        super().assign(values)
-        check_head_groups(self.num_heads, self.num_key_value_heads)
+    num_heads: int = argument(Integer(example=4))
+    feedforward_dim: int | None = argument(
+        Optional(Integer(example=24)), default=None
+    )
+    dropout: float = argument(Number(0, below=1, example=0.5), default=0.0)
+    normalization: Literal["post", "pre"] | None = argument(default="post")
+    rms_norm: bool = argument(default=False)
+    norm_epsilon: float | None = argument(
+        Optional(Number(above=0, example=0.5)), default=None
+    )
+    feedforward: FeedForwardRecipe = argument(FeedForwardRecipe(), default=None)
+    use_bias: Literal["feedforward"] | bool = argument(default="feedforward")
+    num_key_value_heads: int | None = argument(
+        Optional(Integer(example=1)), default=None
+    )
+    kernel_initializer: Any = argument(
+        Optional(Initializer(example="he_normal")), default=None
+    )
 
     def make_norm(self, name: str) -> keras.Layer:
         """Makes a norm of the chosen kind."""

@@ -6,12 +6,11 @@ import keras
 
 from keras_lengen.checks.arguments import (
     Activation,
-    Boolean,
     Initializer,
     Integer,
     Optional,
-    WithArguments,
 )
+from keras_lengen.checks.constructors import WithArguments, argument
 from keras_lengen.checks.inputs import find_width
 from keras_lengen.layers.initializers import kernel_initializer
 from keras_lengen.types import Shape, Tensor
@@ -60,25 +59,19 @@ class FeedForward(WithArguments, keras.layers.Layer):
     Gates: Shazeer, 2020, section 2. https://arxiv.org/abs/2002.05202
     """
 
-    hidden_dim = Optional(Integer(example=24))
-    activation = Activation(example="gelu")
-    gated = Boolean()
-    use_bias = Boolean()
-    kernel_initializer = Optional(Initializer(example="he_normal"))
+    hidden_dim: int | None = argument(
+        Optional(Integer(example=24)), default=None
+    )
+    activation: Any = argument(Activation(example="gelu"), default="relu")
+    gated: bool = argument(default=False)
+    use_bias: bool = argument(default=True)
+    kernel_initializer: Any = argument(
+        Optional(Initializer(example="he_normal")), default=None
+    )
 
-    def __init__(
-        self,
-        *,
-        hidden_dim: int | None = None,
-        activation: Any = "relu",
-        gated: bool = False,
-        use_bias: bool = True,
-        kernel_initializer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.supports_masking = True
-        self.assign(locals())
 
     def build(self, inputs_shape: Shape) -> None:
         width = find_width(inputs_shape)

@@ -8,9 +8,9 @@ import keras
 from keras_lengen.checks.arguments import (
     Argument,
     InvalidArgument,
-    constructor_arguments,
     explain_unknown,
 )
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.layers.initializers import copy_initializer
 
 
@@ -174,6 +174,9 @@ class RecipeArgument(Argument[Recipe]):
                     "the block or model: leave it out of the recipe."
                 )
         return value
+
+    def __set__(self, instance: Any, value: Recipe | type[Any] | None) -> None:
+        super().__set__(instance, value)
 
     def describe(self) -> str:
         name = self.cls.__name__

@@ -1,12 +1,13 @@
 """Transformer block."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Boolean, Optional, described
+from keras_lengen.checks.arguments import Optional, described
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.inputs import (
     NamedInputs,
     check_rank,
@@ -16,13 +17,15 @@ from keras_lengen.checks.inputs import (
 )
 from keras_lengen.layers.attention.call_arguments import Cache
 from keras_lengen.layers.attention.context import Context
-from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.multi_head import (
+    MultiHeadAttention,
+    check_head_groups,
+)
 from keras_lengen.layers.block_arguments import BlockArguments
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
 )
-from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.initializers import kernel_initializer
 from keras_lengen.layers.random_layer import Dropout, RandomLayer
 from keras_lengen.layers.recipe import Recipe, RecipeArgument
@@ -160,35 +163,21 @@ class TransformerBlock(
     https://arxiv.org/abs/1706.03762
     """
 
-    encoding = Optional(EncodingArgument())
-    attention = AttentionRecipe()
-    cross_attention = Boolean()
-    cross_encoding = Optional(EncodingArgument())
-    use_causal_mask = Boolean()
+    num_heads: int = argument(kw_only=False)
+    encoding: PositionalEncoding | None = argument(
+        Optional(EncodingArgument()), default=None
+    )
+    attention: AttentionRecipe = argument(AttentionRecipe(), default=None)
+    cross_attention: bool = argument(default=False)
+    cross_encoding: PositionalEncoding | None = argument(
+        Optional(EncodingArgument()), default=None
+    )
+    use_causal_mask: bool = argument(default=False)
 
-    def __init__(
-        self,
-        num_heads: int,
-        *,
-        feedforward_dim: int | None = None,
-        dropout: float = 0.0,
-        encoding: PositionalEncoding | None = None,
-        attention: Recipe | type[MultiHeadAttention] | None = None,
-        cross_attention: bool = False,
-        cross_encoding: PositionalEncoding | None = None,
-        normalization: Literal["post", "pre"] | None = "post",
-        rms_norm: bool = False,
-        norm_epsilon: float | None = None,
-        feedforward: Recipe | type[FeedForward] | None = None,
-        use_bias: Literal["feedforward"] | bool = "feedforward",
-        num_key_value_heads: int | None = None,
-        kernel_initializer: Any = None,
-        use_causal_mask: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(autocast=False, **kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.supports_masking = True
-        self.assign(locals())
+        check_head_groups(self.num_heads, self.num_key_value_heads)
         check_cross_encoding(self.cross_encoding, self.cross_attention)
 
     def build(

@@ -8,14 +8,13 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
-    Boolean,
-    Choice,
     Initializer,
     Integer,
     Number,
     Optional,
     check_keys,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import mark_by_positions, mark_like
 from keras_lengen.checks.inputs import (
     is_convertible,
@@ -32,7 +31,10 @@ from keras_lengen.layers.attention.cache import (
 )
 from keras_lengen.layers.attention.call_arguments import Cache
 from keras_lengen.layers.attention.context import Context, make_context
-from keras_lengen.layers.attention.multi_head import MultiHeadAttention
+from keras_lengen.layers.attention.multi_head import (
+    MultiHeadAttention,
+    check_head_groups,
+)
 from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.block_arguments import (
     BlockArguments,
@@ -40,7 +42,6 @@ from keras_lengen.layers.block_arguments import (
 )
 from keras_lengen.layers.documents import Documents, find_documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
-from keras_lengen.layers.feed_forward import FeedForward
 from keras_lengen.layers.initializers import (
     copy_initializer,
     kernel_initializer,
@@ -51,7 +52,6 @@ from keras_lengen.layers.sublayer_policies import SublayerPolicies
 from keras_lengen.layers.transformer import AttentionRecipe, TransformerBlock
 from keras_lengen.models.onnx_files import check_onnx_file
 from keras_lengen.models.per_layer import (
-    ByLayer,
     EncodingPerLayer,
     PerLayer,
     give_own_weights,
@@ -79,8 +79,7 @@ class TokenModel(SublayerPolicies, RandomLayer, keras.Model):
     _default_save_signature = None
 
     def __init__(self, **kwargs: Any) -> None:
-        # Autocasting would round float positions to the compute dtype.
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.supports_masking = True
         self.programs = Programs()
 
@@ -165,73 +164,69 @@ class TokenModel(SublayerPolicies, RandomLayer, keras.Model):
         return result
 
 
-class Transformer(BlockArguments, TokenModel):
+class ModelArguments(BlockArguments):
+    """Arguments of all models, which `TransformerEncoder` describes."""
+
+    vocabulary_size: int = argument(Integer(example=9))
+    output_size: int | None = argument(Optional(Integer(example=5)))
+    num_layers: int = argument(Integer(example=3))
+    model_dim: int = argument(Integer(example=32))
+    dropout: float = argument(default=0.1)
+    embedding_dropout: float | None = argument(
+        Optional(Number(0, below=1, example=0.5)), default=None
+    )
+    encoding: PerLayer[PositionalEncoding] = argument(
+        EncodingPerLayer(), default=None
+    )
+    attention: PerLayer[Recipe] = argument(
+        PerLayer(AttentionRecipe()), default=None
+    )
+    feedforward: PerLayer[Recipe] = argument(  # type: ignore[assignment]
+        PerLayer(FeedForwardRecipe()), default=None
+    )
+    tie_embeddings: bool = argument(default=False)
+    embedding_scale: float | None = argument(
+        Optional(Number(example=2.0)), default=None
+    )
+    logit_scale: float = argument(Number(example=0.5), default=1.0)
+    embeddings_initializer: Any = argument(
+        Optional(Initializer(example="he_normal")), default=None
+    )
+    share_positions: Literal["model", "layer"] = argument(default="model")
+
+
+class Transformer(ModelArguments, TokenModel):
     """Base of the encoder and the decoder: token ids to logits.
 
     Token ids are embedded, pass through the blocks and are mapped to logits.
-    The docstring of `TransformerEncoder` describes the arguments.
     """
 
     causal = False
     """Whether each token attends only to itself and earlier tokens."""
 
-    vocabulary_size = Integer(example=9)
-    output_size = Optional(Integer(example=5))
-    num_layers = Integer(example=3)
-    model_dim = Integer(example=32)
-    embedding_dropout = Optional(Number(0, below=1, example=0.5))
-    encoding = EncodingPerLayer()
-    attention = PerLayer(AttentionRecipe())
-    feedforward = PerLayer(FeedForwardRecipe())  # type: ignore[assignment]
-    tie_embeddings = Boolean()
-    embedding_scale = Optional(Number(example=2.0))
-    logit_scale = Number(example=0.5)
-    embeddings_initializer = Optional(Initializer(example="he_normal"))
-    share_positions = Choice("model", "layer")
+    def assign(self, values: dict[str, Any]) -> None:
+        # First: it says how many values a list must have.
+        self.num_layers = values["num_layers"]
+        resolved = {
+            name: declared.resolve(values[name], self.num_layers)
+            for name, declared in self.arguments().items()
+            if isinstance(declared, PerLayer)
+        }
+        super().assign({**values, **resolved})
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        output_size: int | None,
-        num_layers: int,
-        num_heads: int,
-        model_dim: int,
-        feedforward_dim: int | None = None,
-        dropout: float = 0.1,
-        embedding_dropout: float | None = None,
-        encoding: ByLayer[PositionalEncoding | None] = None,
-        attention: ByLayer[Recipe | type[MultiHeadAttention] | None] = None,
-        normalization: Literal["post", "pre"] | None = "post",
-        rms_norm: bool = False,
-        norm_epsilon: float | None = None,
-        feedforward: ByLayer[Recipe | type[FeedForward] | None] = None,
-        use_bias: Literal["feedforward"] | bool = "feedforward",
-        num_key_value_heads: int | None = None,
-        tie_embeddings: bool = False,
-        embedding_scale: float | None = None,
-        logit_scale: float = 1.0,
-        embeddings_initializer: Any = None,
-        kernel_initializer: Any = None,
-        share_positions: Literal["model", "layer"] = "model",
-        **kwargs: Any,
-    ) -> None:
-        values = locals()
-        super().__init__(**kwargs)
-        self.num_layers = num_layers
-        for name, argument in self.arguments().items():
-            if isinstance(argument, PerLayer):
-                values[name] = argument.resolve(values[name], self.num_layers)
-        self.assign(values)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_head_groups(self.num_heads, self.num_key_value_heads)
         if self.model_dim % self.num_heads:
             raise ValueError(
-                f"num_heads={num_heads} does not divide model_dim={model_dim}."
+                f"num_heads={self.num_heads} does not divide "
+                f"model_dim={self.model_dim}."
             )
         if self.tie_embeddings and self.output_size != self.vocabulary_size:
             raise ValueError(
                 "tie_embeddings uses the embeddings as output layer: "
-                f"output_size must be vocabulary_size={vocabulary_size}; "
-                f"got {output_size!r}."
+                f"output_size must be vocabulary_size={self.vocabulary_size}; "
+                f"got {self.output_size!r}."
             )
 
     def _make_layers(

@@ -1,12 +1,13 @@
 """Causal Transformer over token ids, with generation."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Boolean, Optional
+from keras_lengen.checks.arguments import Optional, OrDefault
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import mark_by_positions
 from keras_lengen.checks.inputs import (
     check_rank,
@@ -24,7 +25,6 @@ from keras_lengen.layers.transformer import check_cross_encoding
 from keras_lengen.models.base import Inputs, Transformer
 from keras_lengen.models.conversation import Conversation
 from keras_lengen.models.generation import generate, stream
-from keras_lengen.models.options import DecoderOptions
 from keras_lengen.types import Array, Tensor, TensorLike
 
 
@@ -83,30 +83,26 @@ class TransformerDecoder(Transformer):
 
     causal = True
 
-    cross_attention = Boolean()
-    cross_encoding = Optional(EncodingArgument())
+    output_size: OrDefault[int] = argument(default=None)
+    cross_attention: bool = argument(default=False)
+    cross_encoding: PositionalEncoding | None = argument(
+        Optional(EncodingArgument()), default=None
+    )
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        output_size: int | None = None,
-        cross_attention: bool = False,
-        cross_encoding: PositionalEncoding | None = None,
-        **kwargs: Unpack[DecoderOptions],
-    ) -> None:
-        super().__init__(
-            vocabulary_size=vocabulary_size,
-            output_size=vocabulary_size if output_size is None else output_size,
-            **kwargs,
+    def assign(self, values: dict[str, Any]) -> None:
+        values = dict(values)
+        if values["output_size"] is None:
+            values["output_size"] = values["vocabulary_size"]
+        declared = self.arguments()["cross_encoding"]
+        given = declared.check("cross_encoding", values["cross_encoding"])
+        values["cross_encoding"] = (
+            None if given is None else copy_encoding(given)
         )
-        self.cross_attention = cross_attention
-        declared = TransformerDecoder.cross_encoding
-        cross_encoding = declared.check("cross_encoding", cross_encoding)
-        check_cross_encoding(cross_encoding, self.cross_attention)
-        if cross_encoding is not None:
-            cross_encoding = copy_encoding(cross_encoding)
-        self.cross_encoding = cross_encoding
+        super().assign(values)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_cross_encoding(self.cross_encoding, self.cross_attention)
         if self.cross_attention:
             self._further_inputs = _MEMORY
         self._make_layers(

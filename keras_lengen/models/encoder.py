@@ -1,11 +1,8 @@
 """Transformer encoder over token ids."""
 
-from typing import Unpack
-
 import keras
 
 from keras_lengen.models.base import Transformer
-from keras_lengen.models.options import EncoderOptions
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -96,8 +93,8 @@ class TransformerEncoder(Transformer):
     https://arxiv.org/abs/2305.16843
     """
 
-    def __init__(self, **kwargs: Unpack[EncoderOptions]) -> None:
-        super().__init__(**kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         classes = {
             "encoding": [type(each) for each in self.list_encodings()],
             "attention": [each.layer for each in self.list_attentions()],

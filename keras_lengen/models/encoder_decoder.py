@@ -1,7 +1,7 @@
 """Encoder-decoder Transformer from one token sequence to another."""
 
 from collections.abc import Iterator
-from typing import Any, Unpack
+from typing import Any
 
 import keras
 
@@ -10,23 +10,35 @@ from keras_lengen.checks.arguments import (
     Boolean,
     Integer,
     Optional,
-    WithArguments,
+    OrDefault,
     check_keys,
     described,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.inputs import guard_same_size
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
     PositionalEncoding,
 )
-from keras_lengen.models.base import Inputs, TokenModel, convert_numbers
+from keras_lengen.models.base import (
+    Inputs,
+    ModelArguments,
+    TokenModel,
+    convert_numbers,
+)
 from keras_lengen.models.decoder import TransformerDecoder
 from keras_lengen.models.encoder import TransformerEncoder
-from keras_lengen.models.options import SharedOptions
 from keras_lengen.models.programs import compile_function
 from keras_lengen.types import Array, Shape, Tensor
 
 _TARGET = "target_"
+_DEFAULTS = {
+    "target_vocabulary_size": "vocabulary_size",
+    "output_size": "target_vocabulary_size",
+    "num_decoder_layers": "num_layers",
+}
+"""The argument whose value each of these has by default."""
+
 _OPTIONAL = {
     "lengths",
     "padding_mask",
@@ -37,7 +49,7 @@ _OPTIONAL = {
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class EncoderDecoder(WithArguments, TokenModel):
+class EncoderDecoder(ModelArguments, TokenModel):
     """An encoder-decoder Transformer: source token ids to target logits.
 
     The encoder reads the source. The causal decoder, whose blocks attend to
@@ -100,59 +112,51 @@ class EncoderDecoder(WithArguments, TokenModel):
 
     id_inputs = ("token_ids", _TARGET + "ids")
 
-    vocabulary_size = Integer(example=9)
-    output_size = Optional(Integer(example=5))
-    target_vocabulary_size = Optional(Integer(example=6))
-    num_layers = Integer(example=3)
-    num_decoder_layers = Optional(Integer(example=2))
-    cross_encoding = Optional(EncodingArgument())
+    vocabulary_size: int = argument()
+    output_size: OrDefault[int] = argument(default=None)
+    target_vocabulary_size: OrDefault[int] = argument(
+        OrDefault(Integer(example=6)), default=None
+    )
+    num_layers: int = argument()
+    num_decoder_layers: OrDefault[int] = argument(
+        OrDefault(Integer(example=2)), default=None
+    )
+    cross_encoding: PositionalEncoding | None = argument(
+        Optional(EncodingArgument()), default=None
+    )
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        output_size: int | None = None,
-        target_vocabulary_size: int | None = None,
-        num_layers: int,
-        num_decoder_layers: int | None = None,
-        cross_encoding: PositionalEncoding | None = None,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = None,
-        **kwargs: Unpack[SharedOptions],
-    ) -> None:
-        super().__init__(name=name, trainable=trainable, dtype=dtype)
-        if target_vocabulary_size is None:
-            target_vocabulary_size = vocabulary_size
-        if output_size is None:
-            output_size = target_vocabulary_size
-        if num_decoder_layers is None:
-            num_decoder_layers = num_layers
+    def assign(self, values: dict[str, Any]) -> None:
+        """Assigns the arguments of the pair, and makes the two parts."""
+        options = dict(values)
+        own = {name: options.pop(name) for name in _list_own()}
+        cross_encoding = own.pop("cross_encoding")
+        for name, other in _DEFAULTS.items():
+            if own[name] is None:
+                own[name] = own[other]
         # Checked here, because the two parts have other names for them.
-        self.vocabulary_size = vocabulary_size
-        self.output_size = output_size
-        self.target_vocabulary_size = target_vocabulary_size
-        self.num_layers = num_layers
-        self.num_decoder_layers = num_decoder_layers
-        encoder_options: SharedOptions = {**kwargs, "tie_embeddings": False}
+        super().assign(own)
         self.encoder = TransformerEncoder(
-            vocabulary_size=vocabulary_size,
+            vocabulary_size=self.vocabulary_size,
             output_size=None,
-            num_layers=num_layers,
+            num_layers=self.num_layers,
             name="encoder",
             dtype=self.dtype_policy,
-            **encoder_options,
+            **{**options, "tie_embeddings": False},
         )
         self.decoder = TransformerDecoder(
-            vocabulary_size=target_vocabulary_size,
-            output_size=output_size,
-            num_layers=num_decoder_layers,
+            vocabulary_size=self.target_vocabulary_size,
+            output_size=self.output_size,
+            num_layers=self.num_decoder_layers,
             cross_attention=True,
             cross_encoding=cross_encoding,
             name="decoder",
             dtype=self.dtype_policy,
-            **kwargs,
+            **options,
         )
+        self.cross_encoding = self.decoder.cross_encoding
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.decoder.input_prefix = _TARGET
         self.decoder.memory_segment_ids = "segment_ids"
         for name in ("encoding", "attention", "feedforward"):
@@ -164,12 +168,7 @@ class EncoderDecoder(WithArguments, TokenModel):
                     "in the decoder as in the encoder; got "
                     f"{self.num_decoder_layers} and {self.num_layers}."
                 )
-        self.cross_encoding = self.decoder.cross_encoding
         self.built = True
-
-    @classmethod
-    def arguments(cls) -> dict[str, Argument[Any]]:
-        return {**TransformerEncoder.arguments(), **super().arguments()}
 
     def call(self, inputs: Any, training: bool | None = None) -> Tensor:
         source, target = self._unpack(inputs)
@@ -329,9 +328,18 @@ class EncoderDecoder(WithArguments, TokenModel):
             **TokenModel.get_config(self),
             **{
                 name: argument.serialize(getattr(self, name))
-                for name, argument in super().arguments().items()
+                for name, argument in _list_own().items()
             },
         }
+
+
+def _list_own() -> dict[str, Argument[Any]]:
+    """Lists the arguments that encoder and decoder do not share."""
+    return {
+        name: each
+        for name, each in vars(EncoderDecoder).items()
+        if isinstance(each, Argument)
+    }
 
 
 def _split_inputs(inputs: Inputs) -> tuple[Inputs, Inputs]:

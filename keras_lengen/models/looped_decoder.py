@@ -1,12 +1,13 @@
 """Transformer decoder that applies its blocks repeatedly."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Boolean, Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import guard, is_integer, mark_like
 from keras_lengen.checks.inputs import (
     as_tensor,
@@ -17,7 +18,6 @@ from keras_lengen.checks.inputs import (
 from keras_lengen.layers.attention.context import Context
 from keras_lengen.models.base import BlockCache, Inputs, convert_numbers
 from keras_lengen.models.decoder import TransformerDecoder
-from keras_lengen.models.options import LoopedOptions
 from keras_lengen.models.programs import compile_function
 from keras_lengen.types import Size, Tensor, TensorLike
 
@@ -73,11 +73,10 @@ class LoopedDecoder(TransformerDecoder):
     Reference: Fan et al., 2024, section 4. https://arxiv.org/abs/2409.15647
     """
 
-    loops = Integer(example=3)
+    loops: int = argument(Integer(example=3))
 
-    def __init__(self, *, loops: int, **kwargs: Unpack[LoopedOptions]) -> None:
-        self.loops = loops
-        super().__init__(**kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._further_inputs = (*self._further_inputs, "loops", "scored")
 
     def memory(

@@ -41,6 +41,11 @@ class PerLayer(Argument[T | list[T]]):
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.inner.name = name
 
+    def __set__(
+        self, instance: Any, value: ByLayer[T | type[Any] | None]
+    ) -> None:
+        super().__set__(instance, value)
+
     def convert(self, value: Any) -> Any:
         # Not everything callable: encodings are, too.
         if _is_rule(value):

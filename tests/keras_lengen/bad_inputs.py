@@ -10,7 +10,7 @@ import re
 import keras
 import numpy as np
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.checks.guards import INVALID_POSITION
 
 BATCH, TOKENS, OTHERS, HEADS, WIDTH = 2, 6, 9, 2, 8

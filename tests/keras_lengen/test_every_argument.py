@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.conformance.requirements import rebuild
 from keras_lengen.layers import (
     ALiBi,

@@ -2,7 +2,7 @@
 
 import collections
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.layers import (
     OrdinalPositions,
     PositionalEncoding,

@@ -5,9 +5,9 @@ import re
 import warnings
 
 from keras_lengen.checks.arguments import (
-    constructor_arguments,
     explain_unknown,
 )
+from keras_lengen.checks.constructors import constructor_arguments
 from trainers.errors import ConfigError, as_config_errors
 from trainers.options.choices import check_choice, described
 from trainers.options.own_classes import find_class, split_name
@@ -60,10 +60,10 @@ def construct(kind, arguments):
         ConfigError: If the class does not accept the arguments.
     """
     accepted = constructor_arguments(kind)
-    unknown = arguments.keys() - accepted.keys()
+    # A sampler has a flag of its own; the class says whether it takes one.
+    known = accepted.keys() - {"sampler"}
+    unknown = arguments.keys() - known - {"sampler"}
     if unknown:
-        # A sampler has a flag of its own.
-        known = accepted.keys() - {"sampler"}
         raise ConfigError(explain_unknown(min(unknown), known, kind.__name__))
     missing = [
         name

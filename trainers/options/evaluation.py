@@ -3,7 +3,7 @@
 import ast
 import dataclasses
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from trainers.errors import ConfigError
 from trainers.options.layers import ALL_ENCODINGS, ALL_SAMPLERS, build_encoding
 

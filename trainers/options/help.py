@@ -9,7 +9,7 @@ import re
 import shlex
 import textwrap
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.layers import MultiHeadAttention
 from keras_lengen.layers.transformer import OF_BLOCK
 from trainers.errors import ConfigError

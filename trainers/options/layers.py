@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import math
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.layers import (
     ENCODINGS,
     SAMPLERS,

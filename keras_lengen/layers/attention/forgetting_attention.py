@@ -63,10 +63,10 @@ class ForgettingAttention(MultiHeadAttention):
 
     causal_only = True
 
-    def __init__(self, num_heads: int, key_dim: int, **kwargs: Any) -> None:
+    def __post_init__(self) -> None:
         # First, because the base asks for the parts.
         self.forget_dense: Any = None
-        super().__init__(num_heads, key_dim, **kwargs)
+        super().__post_init__()
 
     def build(
         self,

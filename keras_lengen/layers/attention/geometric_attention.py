@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Boolean
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.computation import (
     OF_SCORES,
@@ -72,21 +72,13 @@ class GeometricAttention(MultiHeadAttention):
 
     unused_options = (*OF_SCORES, *OF_WEIGHTS, *OF_WINDOWS)
 
-    normalize = Boolean()
+    normalize: bool = argument(default=True)
 
-    def __init__(
-        self,
-        num_heads: int,
-        key_dim: int,
-        *,
-        normalize: bool = True,
-        **kwargs: Any,
-    ) -> None:
+    def __post_init__(self) -> None:
         # First, because the base asks for the parts.
-        self.normalize = normalize
         self.alpha = self.beta = self.gamma = self.content_bias = None
         self.direction_dense: Any = None
-        super().__init__(num_heads, key_dim, **kwargs)
+        super().__post_init__()
         if self.encoding.stage is not None:
             raise ValueError(
                 "GeometricAttention has no use for encoding="

@@ -1,14 +1,13 @@
 """Multi-head attention with a positional encoding."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     Boolean,
-    Choice,
     Constraint,
     Initializer,
     Integer,
@@ -17,8 +16,8 @@ from keras_lengen.checks.arguments import (
     Optional,
     Regularizer,
     Seed,
-    WithArguments,
 )
+from keras_lengen.checks.constructors import WithArguments, argument
 from keras_lengen.checks.inputs import NamedInputs, check_tensors
 from keras_lengen.layers.attention.axes import (
     check_equal_axes,
@@ -45,7 +44,6 @@ from keras_lengen.layers.attention.projections import Projections
 from keras_lengen.layers.attention.scores import FactorArgument, LengthFactor
 from keras_lengen.layers.encodings.base import (
     EncodingArgument,
-    PositionalEncoding,
 )
 from keras_lengen.layers.encodings.nope import NoPE
 from keras_lengen.layers.random_layer import Dropout
@@ -323,100 +321,105 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
     causal_only = False
     """Whether the layer works as causal attention only."""
 
-    unused_options: tuple[str, ...] = ()
+    unused_options: ClassVar[tuple[str, ...]] = ()
     """Names of the options of scores and windows that the layer refuses."""
 
-    num_heads = Integer(example=4)
-    key_dim = Integer(example=6)
-    value_dim = Optional(Integer(example=6))
-    dropout = Number(0, below=1, example=0.5)
-    use_bias = Boolean()
+    num_heads: int = argument(Integer(example=4), kw_only=False)
+    key_dim: int = argument(Integer(example=6), kw_only=False)
+    value_dim: int | None = argument(
+        Optional(Integer(example=6)), default=None, kw_only=False
+    )
+    dropout: float = argument(
+        Number(0, below=1, example=0.5), default=0.0, kw_only=False
+    )
+    use_bias: bool = argument(default=True, kw_only=False)
     # Keras prints an attribute `output_shape` in summaries.
-    output_axes = Optional(
-        OneOrMore(Integer(), example=(2, 3), keyword="output_shape")
+    output_axes: int | Sequence[int] | None = argument(
+        Optional(OneOrMore(Integer(), example=(2, 3))),
+        default=None,
+        kw_only=False,
+        alias="output_shape",
     )
-    attention_axes = Optional(OneOrMore(Integer(None), example=-2))
-    sliding_window = Optional(Integer(example=3))
-    flash_attention = Choice(True, False, None)
-    kernel_initializer = Initializer(example="he_normal")
-    bias_initializer = Initializer(example="ones")
-    kernel_regularizer = Optional(Regularizer(example="l2"))
-    bias_regularizer = Optional(Regularizer(example="l2"))
+    attention_axes: int | Sequence[int] | None = argument(
+        Optional(OneOrMore(Integer(None), example=-2)),
+        default=None,
+        kw_only=False,
+    )
+    sliding_window: int | None = argument(
+        Optional(Integer(example=3)), default=None, kw_only=False
+    )
+    flash_attention: bool | None = argument(default=None, kw_only=False)
+    kernel_initializer: Any = argument(
+        Initializer(example="he_normal"),
+        default="glorot_uniform",
+        kw_only=False,
+    )
+    bias_initializer: Any = argument(
+        Initializer(example="ones"), default="zeros", kw_only=False
+    )
+    kernel_regularizer: Any = argument(
+        Optional(Regularizer(example="l2")), default=None, kw_only=False
+    )
+    bias_regularizer: Any = argument(
+        Optional(Regularizer(example="l2")), default=None, kw_only=False
+    )
     # Keras applies an attribute `activity_regularizer` to the output.
-    projection_regularizer = Optional(
-        Regularizer(example="l2", keyword="activity_regularizer")
+    projection_regularizer: Any = argument(
+        Optional(Regularizer(example="l2")),
+        default=None,
+        kw_only=False,
+        alias="activity_regularizer",
     )
-    kernel_constraint = Optional(Constraint(example="non_neg"))
-    bias_constraint = Optional(Constraint(example="non_neg"))
-    use_gate = Boolean()
-    seed = Seed()
-    encoding = EncodingArgument(absent=NoPE)
-    num_key_value_heads = Optional(Integer(example=1))
-    scale_scores = Boolean()
-    score_factor = FactorArgument()
-    train_length = Optional(Integer(2, example=3))
-    logit_soft_cap = Optional(Number(above=0, example=0.5))
-    use_query_key_norm = Boolean()
-    norm_epsilon = Number(above=0, example=0.1)
-    use_sinks = Boolean()
-    use_entmax = Boolean()
-    sink_tokens = Integer(0, example=1)
-    chunk_size = ChunkSize(example=3)
-    fused = Choice("auto", True, False)
+    kernel_constraint: Any = argument(
+        Optional(Constraint(example="non_neg")), default=None, kw_only=False
+    )
+    bias_constraint: Any = argument(
+        Optional(Constraint(example="non_neg")), default=None, kw_only=False
+    )
+    use_gate: bool = argument(default=False, kw_only=False)
+    seed: int | None = argument(Seed(), default=None, kw_only=False)
+    encoding: EncodingArgument = argument(
+        EncodingArgument(absent=NoPE), default=None
+    )
+    num_key_value_heads: int | None = argument(
+        Optional(Integer(example=1)), default=None
+    )
+    scale_scores: bool = argument(default=True)
+    score_factor: (
+        Literal["head", "log_length", "adaptive"] | LengthFactor | None
+    ) = argument(FactorArgument(), default=None)
+    train_length: int | None = argument(
+        Optional(Integer(2, example=3)), default=None
+    )
+    logit_soft_cap: float | None = argument(
+        Optional(Number(above=0, example=0.5)), default=None
+    )
+    use_query_key_norm: bool = argument(default=False)
+    norm_epsilon: float = argument(Number(above=0, example=0.1), default=1e-6)
+    use_sinks: bool = argument(default=False)
+    use_entmax: bool = argument(default=False)
+    sink_tokens: int = argument(Integer(0, example=1), default=0)
+    chunk_size: int | Literal["auto"] | None = argument(
+        ChunkSize(example=3), default="auto"
+    )
+    fused: Literal["auto"] | bool = argument(default="auto")
 
-    def __init__(
-        self,
-        num_heads: int,
-        key_dim: int,
-        value_dim: int | None = None,
-        dropout: float = 0.0,
-        use_bias: bool = True,
-        output_shape: int | Sequence[int] | None = None,
-        attention_axes: int | Sequence[int] | None = None,
-        sliding_window: int | None = None,
-        flash_attention: bool | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
-        use_gate: bool = False,
-        seed: int | None = None,
-        *,
-        encoding: PositionalEncoding | None = None,
-        num_key_value_heads: int | None = None,
-        scale_scores: bool = True,
-        score_factor: (
-            Literal["head", "log_length", "adaptive"] | LengthFactor | None
-        ) = None,
-        train_length: int | None = None,
-        logit_soft_cap: float | None = None,
-        use_query_key_norm: bool = False,
-        norm_epsilon: float = 1e-6,
-        use_sinks: bool = False,
-        use_entmax: bool = False,
-        sink_tokens: int = 0,
-        chunk_size: int | Literal["auto"] | None = "auto",
-        fused: Literal["auto"] | bool = "auto",
-        **kwargs: Any,
-    ) -> None:
-        # Float positions would otherwise be rounded to the compute dtype.
-        super().__init__(autocast=False, **kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.supports_masking = True
-        self.assign(locals())
         self.value_width = self.value_dim or self.key_dim
         self.sinks = self.factor = self.query_scale = self.key_scale = None
         if self.encoding.stage == "embeddings":
             raise ValueError(
-                f"encoding={type(encoding).__name__} is added to the "
+                f"encoding={type(self.encoding).__name__} is added to the "
                 "embeddings and does nothing in attention: apply it to the "
                 "input of the first block."
             )
         check_head_groups(self.num_heads, self.num_key_value_heads)
         self._check_options()
-        self.dropout_layer = Dropout(self.dropout, seed=seed, dtype="float32")
+        self.dropout_layer = Dropout(
+            self.dropout, seed=self.seed, dtype="float32"
+        )
 
     def _check_options(self) -> None:
         """Raises `ValueError` for options that have no use."""

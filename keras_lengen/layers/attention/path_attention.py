@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Boolean
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.attention.cache import Sizes
 from keras_lengen.layers.attention.call import Call, Tensors
 from keras_lengen.layers.attention.context import Context
@@ -108,31 +108,21 @@ class PaTHAttention(MultiHeadAttention):
 
     causal_only = True
 
-    use_forget_gate = Boolean()
-    scale_gates = Boolean()
+    use_forget_gate: bool = argument(default=False)
+    scale_gates: bool = argument(default=False)
 
-    def __init__(
-        self,
-        num_heads: int,
-        key_dim: int,
-        *,
-        use_forget_gate: bool = False,
-        scale_gates: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def __post_init__(self) -> None:
         # First, because the base asks for the parts.
         self.rank_dense = self.direction_dense = self.strength_dense = None
         self.forget_dense = self.convolution = None
-        self.use_forget_gate = use_forget_gate
-        self.scale_gates = scale_gates
-        super().__init__(num_heads, key_dim, **kwargs)
+        super().__post_init__()
         if self.encoding.rotations > 1:
             raise ValueError(
                 "PaTHAttention has no use for encoding="
                 f"{type(self.encoding).__name__}, whose keys are wider than "
                 "key_dim: choose another encoding, such as RoPE, or none."
             )
-        if scale_gates and not use_forget_gate:
+        if self.scale_gates and not self.use_forget_gate:
             raise ValueError(
                 "scale_gates=True scales the sum of forget gates, but there "
                 "are none: set use_forget_gate=True too."

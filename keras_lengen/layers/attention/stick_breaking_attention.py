@@ -1,12 +1,11 @@
 """Attention in which each key takes a share of what nearer keys leave."""
 
 import dataclasses
-from typing import Any
 
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Boolean
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.attention.computation import OF_WEIGHTS, OF_WINDOWS
 from keras_lengen.layers.attention.multi_head import MultiHeadAttention
 from keras_lengen.layers.attention.visibility import Visibility
@@ -61,19 +60,7 @@ class StickBreakingAttention(MultiHeadAttention):
     causal_only = True
     unused_options = (*OF_WEIGHTS, *OF_WINDOWS)
 
-    attend_current = Boolean()
-
-    def __init__(
-        self,
-        num_heads: int,
-        key_dim: int,
-        *,
-        attend_current: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        # First, because the base asks for the parts.
-        self.attend_current = attend_current
-        super().__init__(num_heads, key_dim, **kwargs)
+    attend_current: bool = argument(default=False)
 
     def make_weights(self) -> WeightRule:
         return StickBreaking(self.attend_current)

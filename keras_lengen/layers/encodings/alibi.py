@@ -8,11 +8,11 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import Number
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
     Asymmetry,
-    Distances,
     SampledDistances,
     add_head_axis,
     find_signed_distances,
@@ -69,25 +69,17 @@ class ALiBi(BiasEncoding):
     Reference: Press et al., 2022, section 3. https://arxiv.org/abs/2108.12409
     """
 
-    asymmetry = Asymmetry(example=0.0)
-    distances = Distances()
+    asymmetry: float = argument(Asymmetry(example=0.0), default=0.5)
+    distances: Literal["positions", "sampled"] = argument(default="positions")
     # A smaller slope than 2 ** -126 is no normal number of float32.
-    alibi_bias_max = Number(most=126, above=0, example=3)
+    alibi_bias_max: float = argument(
+        Number(most=126, above=0, example=3), default=8
+    )
 
     shift_invariant = True
 
-    def __init__(
-        self,
-        *,
-        asymmetry: float = 0.5,
-        distances: Literal["positions", "sampled"] = "positions",
-        alibi_bias_max: float = 8,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.asymmetry = asymmetry
-        self.distances = distances
-        self.alibi_bias_max = alibi_bias_max
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.reads_ranks = self.distances == "sampled"
 
     def prepare(

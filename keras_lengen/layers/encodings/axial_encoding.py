@@ -1,12 +1,13 @@
 """Encoding of rows and columns, each by its own encoding."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Boolean
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.inputs import (
     is_pair,
     read_reference_length,
@@ -74,23 +75,17 @@ class AxialEncoding(PositionalEncoding):
     https://arxiv.org/abs/1912.12180
     """
 
-    row = EncodingArgument()
-    column = EncodingArgument()
-    sampler = SamplerArgument(pairs=True)
+    row: PositionalEncoding = argument(EncodingArgument())
+    column: PositionalEncoding = argument(EncodingArgument())
+    sampler: SamplerArgument = argument(
+        SamplerArgument(pairs=True), default=None
+    )
 
-    stage: str | None = "embeddings"  # Replaced by that of its axes.
+    stage: ClassVar[str | None] = "embeddings"  # Replaced by its axes'.
     takes_pairs = True
 
-    def __init__(
-        self,
-        *,
-        row: PositionalEncoding,
-        column: PositionalEncoding,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.row = row
-        self.column = column
+    def __post_init__(self) -> None:
+        super().__post_init__()
         # The base class replaces `None` by OrdinalPositions.
         if not (
             self.sampler.pairs or isinstance(self.sampler, OrdinalPositions)
@@ -99,13 +94,14 @@ class AxialEncoding(PositionalEncoding):
                 "sampler must give pairs, as GridPositions(width=23) does, or "
                 f"be None; got a {type(self.sampler).__name__}."
             )
-        _check_axes(row, column)
-        self.stage = row.stage
-        self.query_ranks = (3,) if self.stage == "embeddings" else (4,)
-        self.combine_traits(row, column)
+        _check_axes(self.row, self.column)
+        self.stage = self.row.stage  # type: ignore[misc]
+        if self.stage == "embeddings":
+            self.query_ranks = (3,)  # type: ignore[misc]
+        self.combine_traits(self.row, self.column)
         if self.sampler.pairs:
-            row.check_numbers(self.sampler.row)
-            column.check_numbers(self.sampler.column)
+            self.row.check_numbers(self.sampler.row)
+            self.column.check_numbers(self.sampler.column)
 
     if TYPE_CHECKING:
 

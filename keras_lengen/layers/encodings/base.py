@@ -1,7 +1,7 @@
 """Base class of the positional encodings."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import keras
 from keras import ops
@@ -9,8 +9,8 @@ from keras import ops
 from keras_lengen.checks.arguments import (
     Instance,
     InvalidArgument,
-    WithArguments,
 )
+from keras_lengen.checks.constructors import WithArguments, argument
 from keras_lengen.checks.guards import (
     INVALID_POSITION,
     guard,
@@ -175,9 +175,9 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
     True
     """
 
-    sampler = SamplerArgument()
+    sampler: SamplerArgument = argument(SamplerArgument(), default=None)
 
-    stage: str | None = None
+    stage: ClassVar[str | None] = None
     """Where the encoding acts: `"embeddings"`, `"rotation"`, `"bias"`, or
     `None` for nowhere."""
 
@@ -209,7 +209,7 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
     takes_pairs = False
     """Whether the position of a token is a pair, a row and a column."""
 
-    query_ranks: tuple[int, ...] = (4,)
+    query_ranks: ClassVar[tuple[int, ...]] = (4,)
     """Numbers of axes that queries and keys may have when the encoding is
     called as a layer."""
 
@@ -243,9 +243,9 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
 
     def combine_traits(self, *parts: "PositionalEncoding") -> None:
         """Sets class attributes to those of an encoding made of others."""
-        for name, combine in _COMBINED.items():
+        for name in _COMBINED.keys() - self.arguments().keys():
             values = [getattr(part, name) for part in parts]
-            setattr(self, name, combine(values))
+            setattr(self, name, _COMBINED[name](values))
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -257,12 +257,9 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
                     f'set stage = "{stage}".'
                 )
 
-    def __init__(
-        self, *, sampler: PositionSampler | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(autocast=False, **kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.supports_masking = True
-        self.sampler = sampler
         self.check_numbers(self.sampler)
 
     def check_numbers(self, sampler: PositionSampler) -> None:
@@ -944,6 +941,9 @@ class EncodingArgument(Instance[PositionalEncoding]):
     @property
     def examples(self) -> tuple[PositionalEncoding, ...]:
         return (self.example(),)
+
+    def __set__(self, instance: Any, value: PositionalEncoding | None) -> None:
+        super().__set__(instance, value)
 
     def convert(self, value: Any) -> PositionalEncoding:
         if isinstance(value, PositionSampler):

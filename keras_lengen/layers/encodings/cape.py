@@ -1,7 +1,5 @@
 """Sines and cosines of continuously augmented positions."""
 
-from typing import Any
-
 import keras
 
 from keras_lengen.layers.encodings.randomized import FixedSampler
@@ -9,12 +7,13 @@ from keras_lengen.layers.encodings.sinusoidal_encoding import (
     SinusoidalEncoding,
 )
 from keras_lengen.layers.positions.augmented_positions import (
+    AugmentedArguments,
     AugmentedPositions,
 )
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class CAPE(FixedSampler, SinusoidalEncoding):
+class CAPE(FixedSampler, AugmentedArguments, SinusoidalEncoding):
     """`SinusoidalEncoding` at `AugmentedPositions`.
 
     Takes the arguments of both. The default augmentation is the paper's for
@@ -33,22 +32,3 @@ class CAPE(FixedSampler, SinusoidalEncoding):
     """
 
     sampler_class = AugmentedPositions
-
-    def __init__(
-        self,
-        *,
-        max_global_shift: float = 5,
-        max_local_shift: float = 0.5,
-        max_global_scale: float = 1.03,
-        normalize: bool = False,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            max_global_shift=max_global_shift,
-            max_local_shift=max_local_shift,
-            max_global_scale=max_global_scale,
-            normalize=normalize,
-            seed=seed,
-            **kwargs,
-        )

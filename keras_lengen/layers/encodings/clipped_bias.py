@@ -8,11 +8,11 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Boolean,
     Integer,
     Number,
     Optional,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
@@ -77,28 +77,20 @@ class ClippedBias(BiasEncoding):
     et al., 2024. https://arxiv.org/abs/2405.20671
     """
 
-    max_distance = Integer(most=2**12, example=2)
-    slope = Optional(Number(0, LARGEST_POSITION, example=0.5))
-    table_scale = Number(most=LARGEST_POSITION, above=0, example=1.0)
-    share_layers = Boolean()
+    max_distance: int = argument(Integer(most=2**12, example=2), default=4)
+    slope: float | None = argument(
+        Optional(Number(0, LARGEST_POSITION, example=0.5)), default=1.0
+    )
+    table_scale: float = argument(
+        Number(most=LARGEST_POSITION, above=0, example=1.0), default=20.0
+    )
+    share_layers: bool = argument(default=False)
 
     shift_invariant = True
 
-    def __init__(
-        self,
-        *,
-        max_distance: int = 4,
-        slope: float | None = 1.0,
-        table_scale: float = 20.0,
-        share_layers: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_distance = max_distance
-        self.slope = slope
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.masks_keys = self.slope is None
-        self.table_scale = table_scale
-        self.share_layers = share_layers
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

@@ -5,7 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Boolean, Integer
+from keras_lengen.checks.arguments import Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
@@ -61,28 +62,20 @@ class CoPE(BiasEncoding):
     authors' code). https://arxiv.org/abs/2405.18719
     """
 
-    num_positions = Integer(most=2**16, example=3)
-    share_layers = Boolean()
+    num_positions: int = argument(Integer(most=2**16, example=3), default=64)
+    share_layers: bool = argument(default=False)
 
     causal_only = True
     shift_invariant = True
     uses_token_index = True
 
-    def __init__(
-        self,
-        *,
-        num_positions: int = 64,
-        share_layers: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.sampler, OrdinalPositions):
             raise ValueError(
                 f"sampler={type(self.sampler).__name__} has no use in CoPE, "
                 "which counts tokens by their content: leave sampler out."
             )
-        self.num_positions = num_positions
-        self.share_layers = share_layers
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

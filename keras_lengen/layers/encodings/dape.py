@@ -7,15 +7,14 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_WIDTH,
-    Boolean,
     Integer,
     OrDefault,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.alibi import ALiBi
 from keras_lengen.layers.encodings.base import (
     AttentionSpec,
     EncodingArgument,
-    PositionalEncoding,
     pass_on,
 )
 from keras_lengen.layers.encodings.bias import BiasEncoding
@@ -64,22 +63,23 @@ class DAPE(BiasEncoding):
     Reference: Zheng et al., 2024, section 3. https://arxiv.org/abs/2405.14722
     """
 
-    encoding = OrDefault(EncodingArgument(example=ALiBi))
-    hidden_dim = Integer(most=LARGEST_WIDTH, example=16)
-    share_layers = Boolean()
+    encoding: EncodingArgument = argument(
+        OrDefault(EncodingArgument(example=ALiBi)), default=None
+    )
+    hidden_dim: int = argument(
+        Integer(most=LARGEST_WIDTH, example=16), default=32
+    )
+    share_layers: bool = argument(default=False)
 
-    def __init__(
-        self,
-        *,
-        encoding: PositionalEncoding | None = None,
-        hidden_dim: int = 32,
-        share_layers: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        if encoding is None:
-            encoding = LogKERPLE(dtype=self.dtype_policy)
-        self.encoding = encoding
+    def assign(self, values: dict[str, Any]) -> None:
+        if values["encoding"] is None:
+            default = LogKERPLE(dtype=self.dtype_policy)
+            values = {**values, "encoding": default}
+        super().assign(values)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        encoding = self.encoding
         if encoding.stage != "bias" or encoding.takes_pairs:
             raise ValueError(
                 f"encoding={type(encoding).__name__} does not add a bias to "
@@ -91,9 +91,7 @@ class DAPE(BiasEncoding):
                 f"encoding={type(encoding).__name__} brings a sampler: pass "
                 "the plain encoding, and the sampler to DAPE."
             )
-        self.hidden_dim = hidden_dim
         self.combine_traits(encoding)
-        self.share_layers = share_layers
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

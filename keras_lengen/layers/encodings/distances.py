@@ -6,12 +6,11 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Argument,
     Boolean,
-    Choice,
     Number,
     OrDefault,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import expand_positions
 from keras_lengen.layers.encodings.gathers import avoids_gathers, exact_products
 from keras_lengen.layers.encodings.randomized import Randomized
@@ -28,40 +27,22 @@ HIDDEN = -1e9
 """Bias of keys that a query does not see: softmax gives them exactly 0."""
 
 
-class Distances(Choice[str]):
-    """Whether distances are those of positions, or sampled and read by rank."""
-
-    def __init__(self) -> None:
-        super().__init__("positions", "sampled")
-
-
 class SampledDistances(Randomized):
     """Mixin that gives an encoding randomized distances.
 
     List it before the class of the encoding among the base classes.
     """
 
-    distances = Distances()
+    distances: Literal["positions", "sampled"] = argument(default="sampled")
+    include_zero: OrDefault[bool] = argument(OrDefault(Boolean()), default=None)
 
-    @classmethod
-    def arguments(cls) -> dict[str, Argument[Any]]:
-        return {**super().arguments(), "include_zero": OrDefault(Boolean())}
-
-    def __init__(
-        self,
-        *,
-        distances: Literal["positions", "sampled"] = "sampled",
-        include_zero: bool | None = None,
-        **kwargs: Any,
-    ) -> None:
-        type(self).distances.check("distances", distances)
-        if include_zero is None:
+    def assign(self, values: dict[str, Any]) -> None:
+        if values["include_zero"] is None:
             # With position 0, distances from the first position are drawn as
             # in the code of Ruoss et al., 2023.
-            include_zero = distances == "sampled"
-        super().__init__(
-            distances=distances, include_zero=include_zero, **kwargs
-        )
+            sampled = values["distances"] == "sampled"
+            values = {**values, "include_zero": sampled}
+        super().assign(values)
 
 
 class Asymmetry(Number):

@@ -9,10 +9,10 @@ from keras import ops
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     LARGEST_WIDTH,
-    Boolean,
     Integer,
     Number,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import guard
 from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.bias import BiasEncoding
@@ -68,26 +68,18 @@ class FIRE(BiasEncoding):
     https://arxiv.org/abs/2310.04418
     """
 
-    hidden_dim = Integer(
-        most=LARGEST_WIDTH, example=16, what="the width of the network"
+    hidden_dim: int = argument(
+        Integer(
+            most=LARGEST_WIDTH, example=16, what="the width of the network"
+        ),
+        default=32,
     )
-    threshold = Number(most=LARGEST_POSITION, above=0, example=32)
-    share_layers = Boolean()
+    threshold: float = argument(
+        Number(most=LARGEST_POSITION, above=0, example=32), default=512
+    )
+    share_layers: bool = argument(default=False)
 
     takes_negative = False
-
-    def __init__(
-        self,
-        *,
-        hidden_dim: int = 32,
-        threshold: float = 512,
-        share_layers: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
-        self.threshold = threshold
-        self.share_layers = share_layers
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import Integer, Optional
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
@@ -57,16 +58,12 @@ class HardALiBi(BiasEncoding):
     https://arxiv.org/abs/2402.01032
     """
 
-    windowed_heads = Optional(Integer(example=2))
+    windowed_heads: int | None = argument(
+        Optional(Integer(example=2)), default=None
+    )
 
     masks_keys = True
     shift_invariant = True
-
-    def __init__(
-        self, *, windowed_heads: int | None = None, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.windowed_heads = windowed_heads
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

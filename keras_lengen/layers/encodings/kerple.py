@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import Boolean
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
@@ -26,17 +26,10 @@ class KERPLE(BiasEncoding):
     highest_p: float | None = None
     """Largest value allowed for `p`, or `None` for no limit."""
 
-    asymmetry = Asymmetry(example=0.5)
-    share_layers = Boolean()
+    asymmetry: float = argument(Asymmetry(example=0.5), default=0)
+    share_layers: bool = argument(default=True)
 
     shift_invariant = True
-
-    def __init__(
-        self, *, asymmetry: float = 0, share_layers: bool = True, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.asymmetry = asymmetry
-        self.share_layers = share_layers
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

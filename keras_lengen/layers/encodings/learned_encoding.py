@@ -11,6 +11,7 @@ from keras_lengen.checks.arguments import (
     Integer,
     OrDefault,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import INVALID_POSITION, guard
 from keras_lengen.checks.inputs import describe_range
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
@@ -58,41 +59,45 @@ class LearnedEncoding(AbsoluteEncoding):
     https://arxiv.org/abs/1705.03122
     """
 
-    max_position = Integer(
-        most=LARGEST_POSITION,
-        example=64,
-        what="the number of rows of the table",
+    max_position: OrDefault[int] = argument(
+        Integer(
+            most=LARGEST_POSITION,
+            example=64,
+            what="the number of rows of the table",
+        ),
+        default=None,
     )
-    initializer = OrDefault(Initializer(example="random_uniform"))
+    initializer: Any = argument(
+        OrDefault(Initializer(example="random_uniform")), default=None
+    )
 
     defined_past_training = False
     takes_fractions = False
     takes_negative = False
 
-    def __init__(
-        self,
-        *,
-        max_position: int | None = None,
-        initializer: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        if max_position is None:
-            max_position = getattr(self.sampler, "max_position", None)
-        self.max_position = max_position
-        for argument in ("max_position", "max_shift"):
-            reach = getattr(self.sampler, argument, None)
+    def assign(self, values: dict[str, Any]) -> None:
+        values = dict(values)
+        if values["max_position"] is None:
+            given = values.get("sampler")
+            values["max_position"] = getattr(given, "max_position", None)
+        if values["initializer"] is None:
+            # As in the code of Ruoss et al., 2023.
+            values["initializer"] = keras.initializers.TruncatedNormal(
+                stddev=1.0
+            )
+        super().assign(values)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("max_position", "max_shift"):
+            reach = getattr(self.sampler, name, None)
             if reach is not None and reach > self.max_position:
                 raise ValueError(
                     f"sampler={type(self.sampler).__name__} has "
-                    f"{argument}={reach}, but {type(self).__name__} has only "
+                    f"{name}={reach}, but {type(self).__name__} has only "
                     f"max_position={self.max_position} rows: make the two "
                     "equal."
                 )
-        if initializer is None:
-            # As in the code of Ruoss et al., 2023.
-            initializer = keras.initializers.TruncatedNormal(stddev=1.0)
-        self.initializer = initializer
 
     def build(self, query_shape: InputShape) -> None:
         super().build(query_shape)

@@ -1,12 +1,12 @@
 """Rotary position embedding with the frequencies of Llama 3.1."""
 
 import math
-from typing import Any
 
 import keras
 import numpy as np
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, Number
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.ntk_rope import (
     OriginalLength,
     ScalingFactor,
@@ -68,31 +68,23 @@ class Llama3RoPE(RoPE):
     https://arxiv.org/abs/2407.21783
     """
 
-    scaling_factor = ScalingFactor(example=2.0)
-    original_length = OriginalLength(example=128)
-    low_frequency_factor = Number(most=LARGEST_POSITION, above=0, example=3)
-    high_frequency_factor = Number(most=LARGEST_POSITION, above=0, example=400)
+    max_wavelength: float = argument(default=500000)
+    scaling_factor: float = argument(ScalingFactor(example=2.0), default=8)
+    original_length: int = argument(OriginalLength(example=128), default=8192)
+    low_frequency_factor: float = argument(
+        Number(most=LARGEST_POSITION, above=0, example=3), default=1
+    )
+    high_frequency_factor: float = argument(
+        Number(most=LARGEST_POSITION, above=0, example=400), default=4
+    )
 
-    def __init__(
-        self,
-        *,
-        scaling_factor: float = 8,
-        original_length: int = 8192,
-        low_frequency_factor: float = 1,
-        high_frequency_factor: float = 4,
-        max_wavelength: float = 500_000,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(max_wavelength=max_wavelength, **kwargs)
-        self.scaling_factor = scaling_factor
-        self.original_length = original_length
-        self.low_frequency_factor = low_frequency_factor
-        self.high_frequency_factor = high_frequency_factor
-        if not high_frequency_factor > low_frequency_factor:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.high_frequency_factor > self.low_frequency_factor:
             raise ValueError(
                 "high_frequency_factor must be above low_frequency_factor; got "
-                f"high_frequency_factor={high_frequency_factor!r} and "
-                f"low_frequency_factor={low_frequency_factor!r}."
+                f"high_frequency_factor={self.high_frequency_factor!r} and "
+                f"low_frequency_factor={self.low_frequency_factor!r}."
             )
 
     def _find_rates(self, width: int, length: Size) -> Array:

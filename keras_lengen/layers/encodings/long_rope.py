@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -14,6 +13,7 @@ from keras_lengen.checks.arguments import (
     Optional,
     Tuple,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.ntk_rope import (
     OriginalLength,
     ScalingFactor,
@@ -90,27 +90,16 @@ class LongRoPE(RoPE):
     https://arxiv.org/abs/2402.13753
     """
 
-    original_length = OriginalLength(2, example=128)
-    scaling_factor = ScalingFactor(example=2.0)
-    short_factors = Factors(example=(1.0, 1.5, 3.0, 4.0))
-    long_factors = Factors(example=(1.0, 2.0, 2.5, 16.0))
+    original_length: int = argument(OriginalLength(2, example=128))
+    scaling_factor: float = argument(ScalingFactor(example=2.0), default=8)
+    short_factors: Sequence[float] | None = argument(
+        Factors(example=(1.0, 1.5, 3.0, 4.0)), default=None
+    )
+    long_factors: Sequence[float] | None = argument(
+        Factors(example=(1.0, 2.0, 2.5, 16.0)), default=None
+    )
 
     uses_length = True
-
-    def __init__(
-        self,
-        *,
-        original_length: int,
-        scaling_factor: float = 8,
-        short_factors: Sequence[float] | None = None,
-        long_factors: Sequence[float] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.original_length = original_length
-        self.scaling_factor = scaling_factor
-        self.short_factors = short_factors
-        self.long_factors = long_factors
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

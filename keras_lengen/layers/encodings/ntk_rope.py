@@ -1,7 +1,5 @@
 """Rotary position embedding with slower rotation for longer sequences."""
 
-from typing import Any
-
 import keras
 import numpy as np
 from keras import ops
@@ -12,6 +10,7 @@ from keras_lengen.checks.arguments import (
     Number,
     Optional,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.rope import RoPE
 from keras_lengen.types import Array, InputShape, Size, Tensor
 
@@ -86,21 +85,12 @@ class NTKRoPE(RoPE):
     appendix A.2. https://arxiv.org/abs/2309.00071
     """
 
-    scaling_factor = ScalingFactor(example=2.0)
-    original_length = Optional(OriginalLength(example=4))
+    scaling_factor: float = argument(ScalingFactor(example=2.0), default=1.0)
+    original_length: int | None = argument(
+        Optional(OriginalLength(example=4)), default=None
+    )
 
     uses_length = True
-
-    def __init__(
-        self,
-        *,
-        scaling_factor: float = 1.0,
-        original_length: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.scaling_factor = scaling_factor
-        self.original_length = original_length
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

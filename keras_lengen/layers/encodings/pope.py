@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.angles import compute_angles
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.kerple import Clip
@@ -58,15 +59,11 @@ class PoPE(RotaryEncoding):
     Reference: Gopalakrishnan et al., 2025. https://arxiv.org/abs/2509.10534
     """
 
-    max_wavelength = MaxWavelength()
+    max_wavelength: float = argument(MaxWavelength(), default=10000)
 
     share_layers = False
     shift_invariant = True
     rotations = 2
-
-    def __init__(self, *, max_wavelength: float = 10000, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.max_wavelength = max_wavelength
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

@@ -1,11 +1,13 @@
 """Encodings with a fixed sampler."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from keras_lengen.checks.arguments import Argument
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import PositionalEncoding
 from keras_lengen.layers.positions.base import PositionSampler, check_reach
 from keras_lengen.layers.positions.randomized_positions import (
+    RandomizedArguments,
     RandomizedPositions,
 )
 
@@ -13,41 +15,35 @@ from keras_lengen.layers.positions.randomized_positions import (
 class FixedSampler(PositionalEncoding):
     """Mixin that gives an encoding a fixed sampler (a randomized form of it).
 
-    List it before the class of the encoding among the base classes. The
-    constructor then takes the arguments of `sampler_class` in addition to
-    those of the encoding; a subclass names them in its own constructor.
+    List it before the class of the encoding among the base classes, and between
+    the two the class that declares the arguments of `sampler_class`.
     """
 
-    sampler_class: type[PositionSampler]
+    sampler_class: ClassVar[type[PositionSampler]]
     """Class of the fixed sampler, a `PositionSampler`."""
 
     @classmethod
     def arguments(cls) -> dict[str, Argument[Any]]:
-        return {
-            **{
-                name: argument
-                for name, argument in super().arguments().items()
-                if name != "sampler"
-            },
-            **cls.sampler_class.arguments(),
-        }
+        found = super().arguments()
+        del found["sampler"]
+        return found
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if kwargs.pop("sampler", None) is not None:
             raise ValueError(
                 f"{type(self).__name__} brings its own sampler: pass the "
                 "sampler to the plain encoding instead."
             )
-        arguments = {
-            name: kwargs.pop(name)
-            for name in self.sampler_class.arguments()
-            if name in kwargs
-        }
-        sampler = self.sampler_class(**arguments)
-        super().__init__(sampler=sampler, **kwargs)
-        for name in self.sampler_class.arguments():
-            if name != "evaluation":
-                setattr(self, name, getattr(sampler, name))
+        super().__init__(*args, **kwargs)
+
+    def assign(self, values: dict[str, Any]) -> None:
+        names = self.sampler_class.arguments()
+        self.sampler = self.sampler_class(
+            **{name: values[name] for name in names}
+        )
+        # The sampler has it.
+        others = {k: v for k, v in values.items() if k != "evaluation"}
+        super().assign(others)
 
     @property
     def evaluation(self) -> Any:
@@ -71,7 +67,7 @@ class FixedSampler(PositionalEncoding):
         super().check_length(tokens, sampler=sampler, unit=unit)
 
 
-class Randomized(FixedSampler):
+class Randomized(FixedSampler, RandomizedArguments):
     """Mixin that gives an encoding randomized positions.
 
     List it before the class of the encoding among the base classes. The
@@ -80,23 +76,4 @@ class Randomized(FixedSampler):
 
     sampler_class = RandomizedPositions
 
-    def __init__(
-        self,
-        *,
-        max_position: int = 2048,
-        resample: Literal["batch", "example"] = "batch",
-        evaluation: Literal["random", "even", "ordinal"] = "random",
-        ordered: bool = True,
-        include_zero: bool = False,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            max_position=max_position,
-            resample=resample,
-            evaluation=evaluation,
-            ordered=ordered,
-            include_zero=include_zero,
-            seed=seed,
-            **kwargs,
-        )
+    max_position: int = argument(default=2048)

@@ -1,10 +1,9 @@
 """Rotary position embedding with a largest distance."""
 
-from typing import Any
-
 import keras
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.near_far_rope import NearFarRoPE
 from keras_lengen.types import Tensor
 
@@ -56,11 +55,9 @@ class ReRoPE(NearFarRoPE):
     Reference: Su, 2023. https://github.com/bojone/rerope
     """
 
-    window = Integer(most=LARGEST_POSITION, example=2)
-
-    def __init__(self, *, window: int = 512, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.window = window
+    window: int = argument(
+        Integer(most=LARGEST_POSITION, example=2), default=512
+    )
 
     @property
     def far_distance(self) -> int:

@@ -6,10 +6,10 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
-    Distances,
     SampledDistances,
     find_signed_distances,
     make_distance_table,
@@ -69,22 +69,14 @@ class RelativeEncoding(BiasEncoding):
     https://arxiv.org/abs/1901.02860
     """
 
-    max_wavelength = MaxWavelength()
-    distances = Distances()
+    max_wavelength: float = argument(MaxWavelength(), default=10000)
+    distances: Literal["positions", "sampled"] = argument(default="positions")
 
     share_layers = False
     shift_invariant = True
 
-    def __init__(
-        self,
-        *,
-        max_wavelength: float = 10000,
-        distances: Literal["positions", "sampled"] = "positions",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_wavelength = max_wavelength
-        self.distances = distances
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.reads_ranks = self.distances == "sampled"
 
     def build(

@@ -7,7 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import Choice, Number
+from keras_lengen.checks.arguments import Number
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.angles import compute_angles
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.randomized import Randomized
@@ -74,27 +75,16 @@ class RoPE(RotaryEncoding):
     https://arxiv.org/abs/2410.06205
     """
 
-    max_wavelength = MaxWavelength()
-    rotary_fraction = Number(most=1, above=0, example=0.5, variant=True)
-    fastest_fraction = Number(0, 1, example=0.5, variant=True)
-    layout = Choice("interleaved", "halves")
+    max_wavelength: float = argument(MaxWavelength(), default=10000)
+    rotary_fraction: float = argument(
+        Number(most=1, above=0, example=0.5, variant=True), default=1.0
+    )
+    fastest_fraction: float = argument(
+        Number(0, 1, example=0.5, variant=True), default=1.0
+    )
+    layout: Literal["interleaved", "halves"] = argument(default="interleaved")
 
     shift_invariant = True
-
-    def __init__(
-        self,
-        *,
-        max_wavelength: float = 10000,
-        rotary_fraction: float = 1.0,
-        fastest_fraction: float = 1.0,
-        layout: Literal["interleaved", "halves"] = "interleaved",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_wavelength = max_wavelength
-        self.rotary_fraction = rotary_fraction
-        self.fastest_fraction = fastest_fraction
-        self.layout = layout
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

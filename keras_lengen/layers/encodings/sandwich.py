@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_WIDTH, Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.randomized import Randomized
@@ -56,15 +57,17 @@ class Sandwich(BiasEncoding):
     Reference: Chi et al., 2023. https://arxiv.org/abs/2212.10356
     """
 
-    dimension = Integer(
-        2, LARGEST_WIDTH, example=32, what="the width of the sinusoids"
+    dimension: int = argument(
+        Integer(
+            2, LARGEST_WIDTH, example=32, what="the width of the sinusoids"
+        ),
+        default=128,
     )
 
     shift_invariant = True
 
-    def __init__(self, *, dimension: int = 128, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.dimension = dimension
+    def __post_init__(self) -> None:
+        super().__post_init__()
         check_even(self.dimension, "dimension")
 
     def prepare(

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.inputs import check_rank, guard_same_size
 from keras_lengen.layers.documents import convolve_tokens, find_documents
 from keras_lengen.layers.encodings.rotary import RotaryEncoding
@@ -85,30 +86,22 @@ class SelectiveRoPE(RotaryEncoding):
     Reference: Movahedi et al., 2025. https://arxiv.org/abs/2511.17388
     """
 
-    max_wavelength = MaxWavelength()
-    rank = Integer(example=3)
+    max_wavelength: float = argument(MaxWavelength(), default=500_000)
+    rank: int = argument(Integer(example=3), default=16)
 
     share_layers = False
     shift_invariant = True
     uses_token_index = True
     reads_inputs = True
 
-    def __init__(
-        self,
-        *,
-        max_wavelength: float = 500_000,
-        rank: int = 16,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.sampler, OrdinalPositions):
             raise ValueError(
                 f"sampler={type(self.sampler).__name__} has no use in "
                 "SelectiveRoPE, whose angles do not depend on positions: leave "
                 "sampler out."
             )
-        self.max_wavelength = max_wavelength
-        self.rank = rank
 
     def build(
         self,

@@ -1,11 +1,10 @@
 """Rotary position embedding that groups far positions."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.near_far_rope import NearFarRoPE
 from keras_lengen.types import Tensor
 
@@ -61,18 +60,15 @@ class SelfExtend(NearFarRoPE):
     Reference: Jin et al., 2024, section 3. https://arxiv.org/abs/2401.01325
     """
 
-    group_size = Integer(most=LARGEST_POSITION, example=3)
-    window = Integer(most=LARGEST_POSITION, example=2)
+    group_size: int = argument(
+        Integer(most=LARGEST_POSITION, example=3), default=8
+    )
+    window: int = argument(
+        Integer(most=LARGEST_POSITION, example=2), default=1024
+    )
 
     # Groups begin at multiples of `group_size`.
     shift_invariant = False
-
-    def __init__(
-        self, *, group_size: int = 8, window: int = 1024, **kwargs: Any
-    ) -> None:
-        super().__init__(**kwargs)
-        self.group_size = group_size
-        self.window = window
 
     @property
     def far_distance(self) -> int:

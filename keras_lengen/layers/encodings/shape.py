@@ -1,18 +1,20 @@
 """Sines and cosines of randomly shifted positions."""
 
-from typing import Any, Literal
-
 import keras
 
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.randomized import FixedSampler
 from keras_lengen.layers.encodings.sinusoidal_encoding import (
     SinusoidalEncoding,
 )
-from keras_lengen.layers.positions.shifted_positions import ShiftedPositions
+from keras_lengen.layers.positions.shifted_positions import (
+    ShiftedArguments,
+    ShiftedPositions,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class SHAPE(FixedSampler, SinusoidalEncoding):
+class SHAPE(FixedSampler, ShiftedArguments, SinusoidalEncoding):
     """`SinusoidalEncoding` at `ShiftedPositions`.
 
     Takes the arguments of both. The default `max_shift` is that of the paper's
@@ -32,14 +34,4 @@ class SHAPE(FixedSampler, SinusoidalEncoding):
 
     sampler_class = ShiftedPositions
 
-    def __init__(
-        self,
-        *,
-        max_shift: int | None = 500,
-        evaluation: Literal["zero", "max", "random"] = "zero",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            max_shift=max_shift, evaluation=evaluation, seed=seed, **kwargs
-        )
+    max_shift: int | None = argument(default=500)

@@ -5,7 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, Boolean, Integer
+from keras_lengen.checks.arguments import LARGEST_POSITION, Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
@@ -53,21 +54,12 @@ class ShawEncoding(BiasEncoding):
     Reference: Shaw et al., 2018, section 3. https://arxiv.org/abs/1803.02155
     """
 
-    max_distance = Integer(0, LARGEST_POSITION, example=4)
-    share_layers = Boolean()
+    max_distance: int = argument(
+        Integer(0, LARGEST_POSITION, example=4), default=16
+    )
+    share_layers: bool = argument(default=False)
 
     shift_invariant = True
-
-    def __init__(
-        self,
-        *,
-        max_distance: int = 16,
-        share_layers: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_distance = max_distance
-        self.share_layers = share_layers
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

@@ -1,12 +1,13 @@
 """Sines and cosines of the position, added to the embeddings."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import Choice, Number
+from keras_lengen.checks.arguments import Number
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.absolute import AbsoluteEncoding
 from keras_lengen.layers.encodings.angles import compute_angles
 from keras_lengen.layers.encodings.randomized import Randomized
@@ -53,19 +54,10 @@ class SinusoidalEncoding(AbsoluteEncoding):
     from 0). https://arxiv.org/abs/1706.03762
     """
 
-    max_wavelength = MaxWavelength()
-    layout = Choice("concatenated", "interleaved")
-
-    def __init__(
-        self,
-        *,
-        max_wavelength: float = 10000,
-        layout: Literal["concatenated", "interleaved"] = "concatenated",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_wavelength = max_wavelength
-        self.layout = layout
+    max_wavelength: float = argument(MaxWavelength(), default=10000)
+    layout: Literal["concatenated", "interleaved"] = argument(
+        default="concatenated"
+    )
 
     def build(self, query_shape: InputShape) -> None:
         super().build(query_shape)

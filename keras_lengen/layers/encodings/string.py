@@ -1,7 +1,6 @@
 """Rotary position embedding with shifted far positions."""
 
 import math
-from typing import Any
 
 import keras
 
@@ -10,6 +9,7 @@ from keras_lengen.checks.arguments import (
     Number,
     Optional,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.near_far_rope import NearFarRoPE
 from keras_lengen.layers.encodings.ntk_rope import OriginalLength
 from keras_lengen.types import Tensor
@@ -70,27 +70,20 @@ class STRING(NearFarRoPE):
     Reference: An et al., 2024, section 4. https://arxiv.org/abs/2410.18745
     """
 
-    original_length = OriginalLength(2, example=6)
-    shift_fraction = Number(above=0, below=1, example=0.7)
-    window = Optional(Integer(example=2))
+    original_length: int = argument(OriginalLength(2, example=6))
+    shift_fraction: float = argument(
+        Number(above=0, below=1, example=0.7), default=1 / 3
+    )
+    window: int | None = argument(Optional(Integer(example=2)), default=None)
 
-    def __init__(
-        self,
-        *,
-        original_length: int,
-        shift_fraction: float = 1 / 3,
-        window: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.original_length = original_length
-        self.shift_fraction = shift_fraction
-        self.window = window
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self._find_window() > self.far_distance:
             raise ValueError(
-                f"window={window} must be at most {self.far_distance}, the "
-                f"distance of far keys: original_length={original_length} "
-                f"times shift_fraction={shift_fraction}, rounded down."
+                f"window={self.window} must be at most {self.far_distance}, "
+                "the distance of far keys: "
+                f"original_length={self.original_length} times "
+                f"shift_fraction={self.shift_fraction}, rounded down."
             )
 
     @property

@@ -8,7 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_lengen.checks.arguments import LARGEST_POSITION, Boolean, Integer
+from keras_lengen.checks.arguments import LARGEST_POSITION, Integer
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.base import AttentionSpec
 from keras_lengen.layers.encodings.bias import BiasEncoding
 from keras_lengen.layers.encodings.distances import (
@@ -70,36 +71,28 @@ class T5Bias(BiasEncoding):
     authors' code). https://arxiv.org/abs/1910.10683
     """
 
-    num_buckets = Integer(4, MAX_BUCKETS, example=16)
-    max_distance = Integer(most=LARGEST_POSITION, example=64)
-    share_layers = Boolean()
+    num_buckets: int = argument(Integer(4, MAX_BUCKETS, example=16), default=32)
+    max_distance: int = argument(
+        Integer(most=LARGEST_POSITION, example=64), default=128
+    )
+    share_layers: bool = argument(default=True)
 
     requires_increasing_positions = True
     shift_invariant = True
 
-    def __init__(
-        self,
-        *,
-        num_buckets: int = 32,
-        max_distance: int = 128,
-        share_layers: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.num_buckets = num_buckets
-        self.max_distance = max_distance
-        self.share_layers = share_layers
-        if num_buckets % 2:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_buckets % 2:
             raise ValueError(
                 "num_buckets must be an even number of at least 4, because "
                 "half of the buckets are for past and half for future keys; "
-                f"got {num_buckets!r}."
+                f"got {self.num_buckets!r}."
             )
-        if not max_distance > num_buckets // 2:
+        if not self.max_distance > self.num_buckets // 2:
             raise ValueError(
                 f"max_distance must be above num_buckets / 2 = "
-                f"{num_buckets // 2}, the number of distances with a bucket of "
-                f"their own; got {max_distance!r}."
+                f"{self.num_buckets // 2}, the number of distances with a "
+                f"bucket of their own; got {self.max_distance!r}."
             )
 
     def build(

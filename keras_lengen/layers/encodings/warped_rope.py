@@ -1,17 +1,17 @@
 """Rotary position embedding at warped positions."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
-
 import keras
 
 from keras_lengen.layers.encodings.randomized import FixedSampler
 from keras_lengen.layers.encodings.rope import RoPE
-from keras_lengen.layers.positions.warped_positions import WarpedPositions
+from keras_lengen.layers.positions.warped_positions import (
+    WarpedArguments,
+    WarpedPositions,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class WarpedRoPE(FixedSampler, RoPE):
+class WarpedRoPE(FixedSampler, WarpedArguments, RoPE):
     """`RoPE` at `WarpedPositions`, which are interpolated in evaluation.
 
     Takes the arguments of both.
@@ -29,24 +29,3 @@ class WarpedRoPE(FixedSampler, RoPE):
     """
 
     sampler_class = WarpedPositions
-
-    def __init__(
-        self,
-        *,
-        train_length: int,
-        head_fraction: float = 0.15,
-        tail_fraction: float = 0.15,
-        head_scales: Sequence[float] = (0.4, 0.5, 0.6, 0.7, 0.8),
-        skew: Literal["sqrt", "beta"] = "sqrt",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            train_length=train_length,
-            head_fraction=head_fraction,
-            tail_fraction=tail_fraction,
-            head_scales=head_scales,
-            skew=skew,
-            seed=seed,
-            **kwargs,
-        )

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, Number
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import guard
 from keras_lengen.layers.encodings.base import AttentionSpec, expand_positions
 from keras_lengen.layers.encodings.rope import RoPE
@@ -76,13 +77,15 @@ class XPos(RoPE):
     Reference: Sun et al., 2023, section 3. https://arxiv.org/abs/2212.10554
     """
 
-    scale_base = Number(most=LARGEST_POSITION, above=0, example=64)
+    scale_base: float = argument(
+        Number(most=LARGEST_POSITION, above=0, example=64), default=512
+    )
 
     causal_only = True
     requires_increasing_positions = True
 
-    def __init__(self, *, scale_base: float = 512, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.sampler.is_increasing:
             raise ValueError(
                 f"sampler={type(self.sampler).__name__} may give earlier "
@@ -90,7 +93,6 @@ class XPos(RoPE):
                 "grow instead of decaying: choose another encoding, such as "
                 "RoPE or ClippedBias."
             )
-        self.scale_base = scale_base
 
     def prepare(
         self,

@@ -1,7 +1,6 @@
 """Rotary position embedding, interpolated for longer contexts."""
 
 import math
-from typing import Any
 
 import keras
 import numpy as np
@@ -9,10 +8,10 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Boolean,
     Number,
     Optional,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.encodings.ntk_rope import (
     OriginalLength,
     ScalingFactor,
@@ -82,39 +81,31 @@ class YaRN(RoPE):
     https://arxiv.org/abs/2309.00071
     """
 
-    original_length = OriginalLength(example=128)
-    scaling_factor = Optional(ScalingFactor(example=2.0))
-    beta_fast = Number(most=LARGEST_POSITION, above=0, example=2)
-    beta_slow = Number(most=LARGEST_POSITION, above=0, example=5)
-    attention_factor = Optional(
-        Number(most=LARGEST_POSITION, above=0, example=1.5)
+    original_length: int = argument(OriginalLength(example=128))
+    scaling_factor: float | None = argument(
+        Optional(ScalingFactor(example=2.0)), default=None
     )
-    truncate = Boolean()
+    beta_fast: float = argument(
+        Number(most=LARGEST_POSITION, above=0, example=2), default=32
+    )
+    beta_slow: float = argument(
+        Number(most=LARGEST_POSITION, above=0, example=5), default=1
+    )
+    attention_factor: float | None = argument(
+        Optional(Number(most=LARGEST_POSITION, above=0, example=1.5)),
+        default=None,
+    )
+    truncate: bool = argument(default=True)
 
     uses_length = True
 
-    def __init__(
-        self,
-        *,
-        original_length: int,
-        scaling_factor: float | None = None,
-        beta_fast: float = 32,
-        beta_slow: float = 1,
-        attention_factor: float | None = None,
-        truncate: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.original_length = original_length
-        self.scaling_factor = scaling_factor
-        self.beta_fast = beta_fast
-        self.beta_slow = beta_slow
-        self.attention_factor = attention_factor
-        self.truncate = truncate
-        if not beta_fast > beta_slow:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.beta_fast > self.beta_slow:
             raise ValueError(
                 "beta_fast must be above beta_slow; got "
-                f"beta_fast={beta_fast!r} and beta_slow={beta_slow!r}."
+                f"beta_fast={self.beta_fast!r} and "
+                f"beta_slow={self.beta_slow!r}."
             )
 
     def _find_scale(self, length: Size) -> float | Tensor:

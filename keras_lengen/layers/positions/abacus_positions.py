@@ -1,17 +1,16 @@
 """Positions of digits within their numbers."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Choice,
     Integer,
-    Seed,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.positions.token_positions import (
     NEW,
     TokenIds,
@@ -19,7 +18,6 @@ from keras_lengen.layers.positions.token_positions import (
     find_borders,
     is_among,
 )
-from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Tensor
 
 
@@ -67,32 +65,18 @@ class AbacusPositions(TokenPositions):
     The authors' `abacus.py` calls the largest offset, `max_shift - 1`, `max_k`.
     """
 
-    digits = TokenIds(example=tuple(range(10)))
-    max_shift = Integer(
-        most=LARGEST_POSITION,
-        example=7,
-        what="the number of offsets to draw from",
+    digits: Sequence[int] = argument(TokenIds(example=tuple(range(10))))
+    max_shift: int = argument(
+        Integer(
+            most=LARGEST_POSITION,
+            example=7,
+            what="the number of offsets to draw from",
+        ),
+        default=100,
     )
-    resample = Choice("batch", "example")
-    seed = Seed()
+    resample: Literal["batch", "example"] = argument(default="batch")
 
     is_random = True
-
-    def __init__(
-        self,
-        *,
-        digits: Sequence[int],
-        max_shift: int = 100,
-        resample: Literal["batch", "example"] = "batch",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.digits = digits
-        self.max_shift = max_shift
-        self.resample = resample
-        self.seed = seed
-        self.seed_generator = SeedGenerator(seed)
 
     def number_tokens(
         self, token_ids: Tensor, *, training: bool | None = None

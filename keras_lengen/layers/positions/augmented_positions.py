@@ -1,24 +1,40 @@
 """Augmented positions: shifted, jittered and scaled at random."""
 
 import math
-from typing import Any
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Boolean,
     Number,
-    Seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, count_tokens
-from keras_lengen.layers.random_layer import SeedGenerator
+from keras_lengen.checks.constructors import argument
+from keras_lengen.layers.positions.base import (
+    RandomSampler,
+    Seeded,
+    count_tokens,
+)
 from keras_lengen.types import Size, Tensor
 
 
+class AugmentedArguments(Seeded):
+    """Arguments of `AugmentedPositions`, and of encodings that contain it."""
+
+    max_global_shift: float = argument(
+        Number(0, LARGEST_POSITION, example=9, what="in tokens"), default=5
+    )
+    max_local_shift: float = argument(
+        Number(0, LARGEST_POSITION, example=0.25, what="in tokens"), default=0.5
+    )
+    max_global_scale: float = argument(
+        Number(1, LARGEST_POSITION, example=1.2), default=1.03
+    )
+    normalize: bool = argument(default=False)
+
+
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class AugmentedPositions(PositionSampler):
+class AugmentedPositions(AugmentedArguments, RandomSampler):
     """Shifts, jitters and scales positions at random in training (CAPE).
 
     In training, token `j` has position `scale * (x + shift + jitter)`. Here
@@ -69,36 +85,13 @@ class AugmentedPositions(PositionSampler):
     Reference: Likhomanenko et al., 2021. https://arxiv.org/abs/2106.03143
     """
 
-    max_global_shift = Number(0, LARGEST_POSITION, example=9, what="in tokens")
-    max_local_shift = Number(
-        0, LARGEST_POSITION, example=0.25, what="in tokens"
-    )
-    max_global_scale = Number(1, LARGEST_POSITION, example=1.2)
-    normalize = Boolean()
-    seed = Seed()
-
     is_random = True
     fractional = True
     negative = True
 
-    def __init__(
-        self,
-        *,
-        max_global_shift: float = 5,
-        max_local_shift: float = 0.5,
-        max_global_scale: float = 1.03,
-        normalize: bool = False,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_global_shift = max_global_shift
-        self.max_local_shift = max_local_shift
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.is_increasing = self.max_local_shift <= 0.5
-        self.max_global_scale = max_global_scale
-        self.normalize = normalize
-        self.seed = seed
-        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 import keras
 from keras import ops
 
-from keras_lengen.checks.arguments import WithArguments
+from keras_lengen.checks.arguments import Seed
+from keras_lengen.checks.constructors import WithArguments, argument
 from keras_lengen.checks.guards import mark_like
 from keras_lengen.checks.inputs import (
     NamedInputs,
     read_lengths,
     read_reference_length,
 )
-from keras_lengen.layers.random_layer import RandomLayer
+from keras_lengen.layers.random_layer import RandomLayer, SeedGenerator
 from keras_lengen.types import Positions, Shape, Size, Tensor, TensorLike
 
 
@@ -49,31 +50,31 @@ class PositionSampler(WithArguments, NamedInputs, RandomLayer):
             positions to NaN.
     """
 
-    is_random: bool = False
+    is_random = False
     """Whether two calls may return different positions."""
 
-    stretches: bool = False
+    stretches = False
     """Whether the distance between neighbouring tokens may differ from 1. The
     positions of a part of a sequence then do not follow from its start."""
 
-    fractional: bool = False
+    fractional = False
     """Whether positions may be fractions."""
 
-    negative: bool = False
+    negative = False
     """Whether positions may be below 0."""
 
-    pairs: bool = False
+    pairs = False
     """Whether a token has two positions, a row and a column."""
 
-    reads_tokens: bool = False
+    reads_tokens = False
     """Whether positions depend on token ids, which only models have."""
 
-    is_increasing: bool = True
+    is_increasing = True
     """Whether no token has a larger position than a later token. Of pairs, this
     says it of the rows."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(autocast=False, **kwargs)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.built = True
 
     if TYPE_CHECKING:
@@ -174,6 +175,20 @@ def check_tokens(inputs: Any) -> None:
             "inputs must be a tensor of tokens, shape (B, T, ...); got "
             f"{getattr(inputs, 'shape', inputs)!r}."
         )
+
+
+class Seeded(WithArguments):
+    """Argument of samplers that draw, and of encodings that contain one."""
+
+    seed: int | None = argument(Seed(), default=None)
+
+
+class RandomSampler(Seeded, PositionSampler):
+    """Base class of the samplers that draw positions from a seed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.seed_generator = SeedGenerator(self.seed)
 
 
 def count_tokens(inputs: Tensor) -> Size:

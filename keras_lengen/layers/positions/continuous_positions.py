@@ -1,24 +1,22 @@
 """Continuous positions: sorted random real numbers of one range."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Choice,
     Integer,
-    Seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.checks.constructors import argument
+from keras_lengen.layers.positions.base import RandomSampler, count_tokens
 from keras_lengen.layers.positions.evaluation import Evaluation
-from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor, TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class ContinuousPositions(PositionSampler):
+class ContinuousPositions(RandomSampler):
     """Draws positions as sorted random real numbers of one range.
 
     The positions of a sequence of `n` true tokens are `n` independent numbers,
@@ -63,34 +61,21 @@ class ContinuousPositions(PositionSampler):
     https://arxiv.org/abs/2602.14050
     """
 
-    max_position = Integer(
-        most=LARGEST_POSITION,
-        # As far as the tests of encodings with samplers go.
-        example=63,
-        what="the end of the range of positions",
+    max_position: int = argument(
+        Integer(
+            most=LARGEST_POSITION,
+            # As far as the tests of encodings with samplers go.
+            example=63,
+            what="the end of the range of positions",
+        )
     )
-    resample = Choice("batch", "example")
-    evaluation = Evaluation("random", "even")
-    seed = Seed()
+    resample: Literal["batch", "example"] = argument(default="batch")
+    evaluation: Literal["random", "even"] = argument(
+        Evaluation("random", "even"), default="random"
+    )
 
     is_random = True
     fractional = True
-
-    def __init__(
-        self,
-        *,
-        max_position: int,
-        resample: Literal["batch", "example"] = "batch",
-        evaluation: Literal["random", "even"] = "random",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_position = max_position
-        self.resample = resample
-        self.evaluation = evaluation
-        self.seed = seed
-        self.seed_generator = SeedGenerator(seed)
 
     def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         # The range has a position for any number of tokens.

@@ -1,18 +1,17 @@
 """Positions shared by the tokens of a prompt and an answer."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Choice,
     Integer,
     Optional,
-    Seed,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.positions.token_positions import (
     NEW,
     TokenId,
@@ -21,7 +20,6 @@ from keras_lengen.layers.positions.token_positions import (
     find_borders,
     is_among,
 )
-from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
@@ -92,30 +90,19 @@ class CoupledPositions(TokenPositions):
     Reference: Cho et al., 2024, section 3. https://arxiv.org/abs/2405.20671
     """
 
-    items = TokenIds(example=tuple(range(10)))
-    end_of_prompt = TokenId(example=11)
-    separators = TokenIds(empty=True, example=(10,))
-    order = Choice("descending", "ascending")
-    max_position = Optional(Integer(most=LARGEST_POSITION, example=60))
-    resample = Choice("batch", "example")
-    seed = Seed()
+    items: Sequence[int] = argument(TokenIds(example=tuple(range(10))))
+    end_of_prompt: int = argument(TokenId(example=11))
+    separators: Sequence[int] = argument(
+        TokenIds(empty=True, example=(10,)), default=()
+    )
+    order: Literal["descending", "ascending"] = argument(default="descending")
+    max_position: int | None = argument(
+        Optional(Integer(most=LARGEST_POSITION, example=60)), default=None
+    )
+    resample: Literal["batch", "example"] = argument(default="example")
 
-    def __init__(
-        self,
-        *,
-        items: Sequence[int],
-        end_of_prompt: int,
-        separators: Sequence[int] = (),
-        order: Literal["descending", "ascending"] = "descending",
-        max_position: int | None = None,
-        resample: Literal["batch", "example"] = "example",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.items = items
-        self.end_of_prompt = end_of_prompt
-        self.separators = separators
+    def __post_init__(self) -> None:
+        super().__post_init__()
         known = (*self.items, self.end_of_prompt, *self.separators)
         for each in known:
             if known.count(each) > 1:
@@ -123,12 +110,7 @@ class CoupledPositions(TokenPositions):
                     f"id {each} has two meanings: an id can be one of items, "
                     "separators and end_of_prompt only."
                 )
-        self.order = order
-        self.max_position = max_position
-        self.resample = resample
-        self.seed = seed
         self.is_random = self.max_position is not None
-        self.seed_generator = SeedGenerator(seed)
 
     def check_length(self, tokens: int, *, unit: str = "tokens") -> None:
         # The number of tokens does not say how long the longest run is.

@@ -1,12 +1,13 @@
 """Positions on a grid: the row and column of every token."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import LARGEST_POSITION, Integer, Optional
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.layers.positions.sampler_argument import SamplerArgument
 from keras_lengen.types import PositionPair, Size, Tensor, TensorLike
@@ -55,24 +56,16 @@ class GridPositions(PositionSampler):
     stretches = True
     pairs = True
 
-    width = Optional(
-        Integer(most=LARGEST_POSITION, example=3, what="the tokens of a row")
+    width: int | None = argument(
+        Optional(
+            Integer(
+                most=LARGEST_POSITION, example=3, what="the tokens of a row"
+            )
+        ),
+        default=None,
     )
-    row = SamplerArgument()
-    column = SamplerArgument()
-
-    def __init__(
-        self,
-        *,
-        width: int | None = None,
-        row: PositionSampler | None = None,
-        column: PositionSampler | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.width = width
-        self.row = row
-        self.column = column
+    row: SamplerArgument = argument(SamplerArgument(), default=None)
+    column: SamplerArgument = argument(SamplerArgument(), default=None)
 
     if TYPE_CHECKING:
 

@@ -1,7 +1,5 @@
 """Interpolated positions: long sequences within the trained range."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -11,8 +9,20 @@ from keras_lengen.checks.arguments import (
     Number,
     Optional,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.layers.positions.base import PositionSampler, count_tokens
 from keras_lengen.types import Tensor
+
+
+class TrainLength(Integer):
+    """The length of the longest trained sequence in tokens."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            most=LARGEST_POSITION,
+            example=6,
+            what="the tokens of the longest trained sequence",
+        )
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
@@ -62,28 +72,14 @@ class InterpolatedPositions(PositionSampler):
     https://arxiv.org/abs/2306.15595
     """
 
-    train_length = Integer(
-        most=LARGEST_POSITION,
-        example=6,
-        what="the tokens of the longest trained sequence",
-    )
-    scaling_factor = Optional(
-        Number(1 / LARGEST_POSITION, LARGEST_POSITION, example=3.0)
+    train_length: int = argument(TrainLength())
+    scaling_factor: float | None = argument(
+        Optional(Number(1 / LARGEST_POSITION, LARGEST_POSITION, example=3.0)),
+        default=None,
     )
 
     stretches = True
     fractional = True
-
-    def __init__(
-        self,
-        *,
-        train_length: int,
-        scaling_factor: float | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.train_length = train_length
-        self.scaling_factor = scaling_factor
 
     def sample(
         self,

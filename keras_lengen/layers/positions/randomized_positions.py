@@ -7,21 +7,40 @@ from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Boolean,
-    Choice,
     Integer,
-    Seed,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, find_static_size, format_size
-from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.base import (
+    RandomSampler,
+    Seeded,
+    count_tokens,
+)
 from keras_lengen.layers.positions.evaluation import Evaluation
-from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor, TensorLike
 
 
+class RandomizedArguments(Seeded):
+    """Arguments of `RandomizedPositions`, and of encodings that contain it."""
+
+    max_position: int = argument(
+        Integer(
+            most=LARGEST_POSITION,
+            example=64,
+            what="the size of the range of positions",
+        )
+    )
+    resample: Literal["batch", "example"] = argument(default="batch")
+    evaluation: Literal["random", "even", "ordinal"] = argument(
+        Evaluation("random", "even", "ordinal"), default="random"
+    )
+    ordered: bool = argument(default=True)
+    include_zero: bool = argument(default=False)
+
+
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class RandomizedPositions(PositionSampler):
+class RandomizedPositions(RandomizedArguments, RandomSampler):
     """Draws the positions of `T` tokens as an ordered subset of a long range.
 
     A draw is uniform over all subsets of size `T` of `0 .. max_position - 1`,
@@ -76,39 +95,11 @@ class RandomizedPositions(PositionSampler):
     https://arxiv.org/abs/2305.16843
     """
 
-    max_position = Integer(
-        most=LARGEST_POSITION,
-        example=64,
-        what="the size of the range of positions",
-    )
-    resample = Choice("batch", "example")
-    evaluation = Evaluation("random", "even", "ordinal")
-    ordered = Boolean()
-    include_zero = Boolean()
-    seed = Seed()
-
     is_random = True
 
-    def __init__(
-        self,
-        *,
-        max_position: int,
-        resample: Literal["batch", "example"] = "batch",
-        evaluation: Literal["random", "even", "ordinal"] = "random",
-        ordered: bool = True,
-        include_zero: bool = False,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_position = max_position
-        self.resample = resample
-        self.evaluation = evaluation
-        self.ordered = ordered
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.is_increasing = self.ordered
-        self.include_zero = include_zero
-        self.seed = seed
-        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

@@ -25,6 +25,9 @@ class SamplerArgument(Instance[PositionSampler]):
         )
         self.pairs = pairs
 
+    def __set__(self, instance: Any, value: PositionSampler | None) -> None:
+        super().__set__(instance, value)
+
     def convert(self, value: Any) -> PositionSampler:
         sampler = super().convert(value)
         if sampler.pairs and not self.pairs:

@@ -1,6 +1,6 @@
 """Shifted positions: 0, 1, 2, ... from a random start."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 from keras import ops
@@ -9,16 +9,36 @@ from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     Integer,
     Optional,
-    Seed,
 )
-from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.checks.constructors import argument
+from keras_lengen.layers.positions.base import (
+    RandomSampler,
+    Seeded,
+    count_tokens,
+)
 from keras_lengen.layers.positions.evaluation import Evaluation
-from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
+class ShiftedArguments(Seeded):
+    """Arguments of `ShiftedPositions`, and of encodings that contain it."""
+
+    max_shift: int | None = argument(
+        Optional(
+            Integer(
+                most=LARGEST_POSITION,
+                example=56,
+                what="the number of shifts to draw from",
+            )
+        )
+    )
+    evaluation: Literal["zero", "max", "random"] = argument(
+        Evaluation("zero", "max", "random"), default="zero"
+    )
+
+
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class ShiftedPositions(PositionSampler):
+class ShiftedPositions(ShiftedArguments, RandomSampler):
     """Shifts the positions of every example by a random number (SHAPE).
 
     In training, token `j` has position `j + k`, where the shift `k` is uniform
@@ -63,31 +83,7 @@ class ShiftedPositions(PositionSampler):
     Random padding: Tao et al., 2023. https://arxiv.org/abs/2305.04859
     """
 
-    max_shift = Optional(
-        Integer(
-            most=LARGEST_POSITION,
-            example=56,
-            what="the number of shifts to draw from",
-        )
-    )
-    evaluation = Evaluation("zero", "max", "random")
-    seed = Seed()
-
     is_random = True
-
-    def __init__(
-        self,
-        *,
-        max_shift: int | None,
-        evaluation: Literal["zero", "max", "random"] = "zero",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_shift = max_shift
-        self.evaluation = evaluation
-        self.seed = seed
-        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

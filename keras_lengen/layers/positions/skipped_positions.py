@@ -1,6 +1,6 @@
 """Positions that skip ahead between contiguous pieces of a sequence."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 from keras import ops
@@ -8,18 +8,17 @@ from keras import ops
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
     Integer,
-    Seed,
 )
+from keras_lengen.checks.constructors import argument
 from keras_lengen.checks.guards import guard
 from keras_lengen.checks.inputs import as_size, format_size
-from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.layers.positions.base import RandomSampler, count_tokens
 from keras_lengen.layers.positions.evaluation import Evaluation
-from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class SkippedPositions(PositionSampler):
+class SkippedPositions(RandomSampler):
     """Cuts a sequence into pieces and skips positions between them (PoSE).
 
     In training, a sequence of `n` tokens is cut at random places into at most
@@ -73,35 +72,25 @@ class SkippedPositions(PositionSampler):
     Reference: Zhu et al., 2024, section 3.2. https://arxiv.org/abs/2309.10400
     """
 
-    max_position = Integer(
-        most=LARGEST_POSITION,
-        example=64,
-        what="the number of positions",
+    max_position: int = argument(
+        Integer(
+            most=LARGEST_POSITION,
+            example=64,
+            what="the number of positions",
+        )
     )
-    num_pieces = Integer(
-        2, LARGEST_POSITION, example=3, what="the largest number of pieces"
+    num_pieces: int = argument(
+        Integer(
+            2, LARGEST_POSITION, example=3, what="the largest number of pieces"
+        ),
+        default=2,
     )
-    evaluation = Evaluation("ordinal", "random")
-    seed = Seed()
+    evaluation: Literal["ordinal", "random"] = argument(
+        Evaluation("ordinal", "random"), default="ordinal"
+    )
 
     is_random = True
     stretches = True
-
-    def __init__(
-        self,
-        *,
-        max_position: int,
-        num_pieces: int = 2,
-        evaluation: Literal["ordinal", "random"] = "ordinal",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.max_position = max_position
-        self.num_pieces = num_pieces
-        self.evaluation = evaluation
-        self.seed = seed
-        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

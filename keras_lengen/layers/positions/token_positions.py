@@ -13,7 +13,7 @@ from keras_lengen.checks.arguments import (
     described,
 )
 from keras_lengen.checks.guards import is_integer
-from keras_lengen.layers.positions.base import PositionSampler
+from keras_lengen.layers.positions.base import RandomSampler
 from keras_lengen.types import Tensor, TensorLike
 
 PADDING = -1
@@ -23,7 +23,7 @@ NEW = -2
 """Id that stands for a token that is yet to be generated."""
 
 
-class TokenPositions(PositionSampler):
+class TokenPositions(RandomSampler):
     """Base class of samplers whose positions depend on the tokens.
 
     Models pass their token ids to the sampler. Attention layers and encodings

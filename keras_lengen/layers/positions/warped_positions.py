@@ -1,29 +1,44 @@
 """Warped positions: fractional positions in some training sequences."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import keras
 from keras import ops
 
 from keras_lengen.checks.arguments import (
     LARGEST_POSITION,
-    Choice,
     Number,
-    Seed,
     Tuple,
 )
-from keras_lengen.layers.positions.base import PositionSampler, count_tokens
+from keras_lengen.checks.constructors import argument
+from keras_lengen.layers.positions.base import (
+    RandomSampler,
+    Seeded,
+    count_tokens,
+)
 from keras_lengen.layers.positions.interpolated_positions import (
-    InterpolatedPositions,
+    TrainLength,
     interpolate_positions,
 )
-from keras_lengen.layers.random_layer import SeedGenerator
 from keras_lengen.types import Size, Tensor
 
 
+class WarpedArguments(Seeded):
+    """Arguments of `WarpedPositions`, and of encodings that contain it."""
+
+    train_length: int = argument(TrainLength())
+    head_fraction: float = argument(Number(0, 1, example=0.1), default=0.15)
+    tail_fraction: float = argument(Number(0, 1, example=0.0), default=0.15)
+    head_scales: Sequence[float] = argument(
+        Tuple(Number(most=LARGEST_POSITION, above=0), example=(0.3, 0.9)),
+        default=(0.4, 0.5, 0.6, 0.7, 0.8),
+    )
+    skew: Literal["sqrt", "beta"] = argument(default="sqrt")
+
+
 @keras.saving.register_keras_serializable(package="keras_lengen")
-class WarpedPositions(PositionSampler):
+class WarpedPositions(WarpedArguments, RandomSampler):
     """Trains a model on fractional positions and interpolates in evaluation.
 
     In training, token `j` of an example of true length `l` has position
@@ -85,42 +100,16 @@ class WarpedPositions(PositionSampler):
     https://arxiv.org/abs/2306.15595
     """
 
-    train_length = InterpolatedPositions.train_length
-    head_fraction = Number(0, 1, example=0.1)
-    tail_fraction = Number(0, 1, example=0.0)
-    head_scales = Tuple(
-        Number(most=LARGEST_POSITION, above=0), example=(0.3, 0.9)
-    )
-    skew = Choice("sqrt", "beta")
-    seed = Seed()
-
     is_random = True
     fractional = True
 
-    def __init__(
-        self,
-        *,
-        train_length: int,
-        head_fraction: float = 0.15,
-        tail_fraction: float = 0.15,
-        head_scales: Sequence[float] = (0.4, 0.5, 0.6, 0.7, 0.8),
-        skew: Literal["sqrt", "beta"] = "sqrt",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.train_length = train_length
-        self.head_fraction = head_fraction
-        self.tail_fraction = tail_fraction
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.head_fraction + self.tail_fraction > 1:
             raise ValueError(
                 "head_fraction and tail_fraction must add up to 1 at most; "
-                f"got {head_fraction!r} and {tail_fraction!r}."
+                f"got {self.head_fraction!r} and {self.tail_fraction!r}."
             )
-        self.head_scales = head_scales
-        self.skew = skew
-        self.seed = seed
-        self.seed_generator = SeedGenerator(seed)
 
     def sample(
         self,

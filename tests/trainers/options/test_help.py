@@ -3,7 +3,7 @@ import shlex
 
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.layers.transformer import OF_BLOCK
 from trainers.algorithmic import EXPERIMENT
 from trainers.errors import ConfigError

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import (
     ENCODINGS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_lengen.checks.arguments import constructor_arguments
+from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.conformance import check_conformance
 from keras_lengen.conformance.samplers import draw
 from keras_lengen.layers import (
