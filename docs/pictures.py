@@ -8,6 +8,7 @@ from keras import ops
 
 from docs.examples import MODEL_WIDTH, build, get_call, make
 from keras_lengen import layers
+from keras_lengen.layers.positions.placing import sample_positions
 
 HEADS, WIDTH = 4, 8
 ROTARY_WIDTH = 64
@@ -371,7 +372,7 @@ def _draw_heat_map(plot, axes, values, extent, label):
 def _compute_products(encoding):
     """Computes products of the last query with all keys: `(pairs, tokens)`."""
     ones = ops.ones((1, LONG + 1, 1, ROTARY_WIDTH))
-    positions = encoding.sample_positions(ones, training=True)
+    positions = sample_positions(encoding.sampler, ones, training=True)
     rotated = encoding(ones, ones, positions=positions)
     # Every pair becomes a head, with the other rotations of it if there are
     # any: (1, tokens, pairs, 2 * rotations).

@@ -46,6 +46,7 @@ from keras_lengen.layers.initializers import (
     copy_initializer,
     kernel_initializer,
 )
+from keras_lengen.layers.positions.placing import place_tokens
 from keras_lengen.layers.random_layer import Dropout, RandomLayer
 from keras_lengen.layers.recipe import Recipe
 from keras_lengen.layers.sublayer_policies import SublayerPolicies
@@ -391,7 +392,8 @@ class Transformer(ModelArguments, TokenModel):
 
         def draw(encoding: PositionalEncoding) -> Positions:
             encoding.sampler.check_inputs(inputs["token_ids"])
-            return encoding.find_positions(
+            return place_tokens(
+                encoding.sampler,
                 inputs["token_ids"],
                 lengths=inputs.get("lengths"),
                 mask=inputs.get("padding_mask"),

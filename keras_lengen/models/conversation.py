@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_lengen.checks.arguments import Integer, check_keys
+from keras_lengen.layers.positions.placing import place_tokens
 from keras_lengen.layers.positions.token_positions import NEW
 from keras_lengen.layers.real_tokens import number_real_tokens
 from keras_lengen.models.base import Transformer, convert_numbers
@@ -317,8 +318,11 @@ class Conversation:
         def place(drawn: Positions, layer: int) -> Positions:
             encoding = self.model.list_position_encodings()[layer]
             if self._given is None and encoding.sampler.reads_tokens:
-                found = encoding.find_positions(
-                    ops.convert_to_tensor(token_ids), mask=mask, training=False
+                found = place_tokens(
+                    encoding.sampler,
+                    ops.convert_to_tensor(token_ids),
+                    mask=mask,
+                    training=False,
                 )
                 if self._text is None:
                     return found

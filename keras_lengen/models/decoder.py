@@ -21,6 +21,7 @@ from keras_lengen.layers.encodings.base import (
     PositionalEncoding,
 )
 from keras_lengen.layers.encodings.copies import copy_encoding
+from keras_lengen.layers.positions.placing import place_tokens
 from keras_lengen.layers.transformer import check_cross_encoding
 from keras_lengen.models.base import Inputs, Transformer
 from keras_lengen.models.conversation import Conversation
@@ -152,7 +153,8 @@ class TransformerDecoder(Transformer):
             return memory
         if positions is None:
             encoding.sampler.check_inputs(states)
-            positions = encoding.find_positions(
+            positions = place_tokens(
+                encoding.sampler,
                 states,
                 mask=memory["memory_mask"],
                 documents=None if documents is None else documents[1],

@@ -44,6 +44,7 @@ from keras_lengen.layers.attention.context import (
 from keras_lengen.layers.attention.token_order import guard_order
 from keras_lengen.layers.documents import find_documents
 from keras_lengen.layers.encodings.base import PositionalEncoding
+from keras_lengen.layers.positions.placing import place_tokens
 from keras_lengen.types import Positions, Size, Tensor, TensorLike
 
 T = TypeVar("T")
@@ -333,7 +334,8 @@ class _Reader:
     ) -> Positions:
         """Samples positions of the queries, or of keys, which are `side` 1."""
         self.encoding.sampler.check_inputs(inputs)
-        return self.encoding.find_positions(
+        return place_tokens(
+            self.encoding.sampler,
             inputs,
             mask=mask,
             documents=None if self.documents is None else self.documents[side],

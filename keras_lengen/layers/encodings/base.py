@@ -15,7 +15,6 @@ from keras_lengen.checks.guards import (
     INVALID_POSITION,
     guard,
     is_integer,
-    mark_like,
 )
 from keras_lengen.checks.inputs import (
     NamedInputs,
@@ -25,20 +24,13 @@ from keras_lengen.checks.inputs import (
     format_size,
     guard_same_size,
     read_index,
-    read_lengths,
     read_mask,
     read_positions,
-    read_reference_length,
 )
-from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.positions.base import PositionSampler
-from keras_lengen.layers.positions.packing import place_documents
+from keras_lengen.layers.positions.placing import sample_positions
 from keras_lengen.layers.positions.sampler_argument import SamplerArgument
 from keras_lengen.layers.random_layer import RandomLayer
-from keras_lengen.layers.real_tokens import (
-    number_real_tokens,
-    order_real_tokens,
-)
 from keras_lengen.types import (
     InputShape,
     Positions,
@@ -474,8 +466,8 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
         """Returns checked positions of the queries and of the keys."""
         self._check(query, key)
         if positions is None:
-            positions = self.sample_positions(
-                query, start_index=start_index, training=training
+            positions = sample_positions(
+                self.sampler, query, start_index=start_index, training=training
             )
         else:
             positions = self.given_positions(positions, query)
@@ -508,7 +500,8 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
     ) -> Positions:
         """Returns checked positions of the tokens, given or sampled."""
         if positions is None:
-            return self.sample_positions(
+            return sample_positions(
+                self.sampler,
                 embeddings,
                 start_index=start_index,
                 mask=mask,
@@ -744,135 +737,6 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
             ValueError: If the encoding is not defined at a position; encodings
                 without a table never raise.
         """
-
-    def sample_positions(
-        self,
-        inputs: Tensor,
-        *,
-        start_index: Size = 0,
-        mask: TensorLike | None = None,
-        lengths: TensorLike | None = None,
-        reference_length: TensorLike | None = None,
-        training: bool | None = None,
-    ) -> Positions:
-        """Takes the positions of the tokens of `inputs` from the sampler.
-
-        Args:
-            inputs: Tensor `(B, T, ...)`; only its shape is read, unless the
-                sampler reads token ids.
-            start_index: int or scalar integer tensor, from 0 to `2 ** 24`.
-                Index of the first token in the whole sequence.
-            mask: Boolean tensor `(B, T)`, true for real tokens. Real tokens
-                are numbered in order, wherever the padding is.
-            lengths: Integer tensor `()` or `(B,)`, true lengths of sequences
-                that are padded at the end. Give at most one of `mask` and
-                `lengths`.
-            reference_length: Length in tokens by which interpolating samplers
-                scale, a number or a tensor `()` or `(B,)`; `None` for the true
-                length.
-            training: bool or `None`, whether the call belongs to training.
-
-        Returns:
-            int32 or float32 positions `(T,)`, or `(B, T)` if they differ
-            between examples; a pair of these if the sampler gives pairs.
-
-        Raises:
-            ValueError: If `start_index` is not 0 and the sampler draws
-                positions or does not space them by one, because positions then
-                depend on the whole sequence; if `mask` or `lengths` do not fit
-                the tokens.
-        """
-        self.sampler.check_inputs(inputs)
-        start_index = read_index("start_index", start_index)
-        if mask is not None and lengths is not None:
-            raise ValueError(
-                "give at most one of mask and lengths: both say which tokens "
-                "are padding."
-            )
-        # Positions are marked by a number that is marked itself.
-        mask, marked = (
-            read_mask(mask, ops.zeros((), "int32"), inputs=inputs, name="mask")
-            if mask is not None
-            else (None, None)
-        )
-        lengths = read_lengths(lengths, inputs)
-        positions = self.find_positions(
-            inputs,
-            mask=mask,
-            lengths=lengths,
-            reference_length=read_reference_length(reference_length, inputs),
-            training=training,
-        )
-        positions = mark_like(mark_like(positions, marked), lengths)
-        if isinstance(start_index, int) and start_index == 0:
-            return positions
-        if (
-            self.sampler.is_random
-            or self.sampler.stretches
-            or self.sampler.reads_tokens
-        ):
-            start = start_index if isinstance(start_index, int) else "a tensor"
-            raise ValueError(
-                f"start_index={start} needs the positions of the whole "
-                f"sequence, which {type(self.sampler).__name__} cannot compute "
-                "from a part of it: call the sampler once for the whole "
-                "sequence and pass `positions`."
-            )
-        if isinstance(start_index, int):
-            return positions + start_index
-        start_index = ops.cast(start_index, "int32")
-        return guard(
-            positions + start_index,
-            start_index >= 0,
-            "start_index must be at least 0; got ",
-            start_index,
-            ".",
-        )
-
-    def find_positions(
-        self,
-        inputs: Tensor,
-        *,
-        mask: Tensor | None = None,
-        lengths: Tensor | None = None,
-        reference_length: Tensor | None = None,
-        documents: Documents | None = None,
-        training: bool | None = None,
-    ) -> Positions:
-        """Takes positions from the sampler for arguments that are checked.
-
-        Args:
-            inputs: Tensor `(B, T, ...)`.
-            mask: Boolean tensor `(B, T)`, true for real tokens, or `None`.
-            lengths: int32 tensor `()` or `(B,)`, or `None`.
-            reference_length: float32 tensor `()` or `(B,)`, or `None`.
-            documents: `Documents`, each of which gets positions of its own;
-                or `None`. They already exclude padding.
-            training: bool or `None`, whether the call belongs to training.
-
-        Returns:
-            Positions as `sample_positions` returns them.
-        """
-        if documents is not None:
-            return place_documents(self.sampler, inputs, documents, training)
-        if mask is not None:
-            lengths = ops.sum(ops.cast(mask, "int32"), axis=-1)
-            if self.sampler.reads_tokens:
-                inputs = ops.take_along_axis(
-                    inputs, order_real_tokens(mask), axis=-1
-                )
-        positions = self.sampler.sample(
-            inputs,
-            lengths=lengths,
-            reference_length=reference_length,
-            training=training,
-        )
-        if mask is None:
-            return positions
-        # A pair of rows and columns is a structure of two tensors.
-        return keras.tree.map_structure(
-            lambda axis: number_real_tokens(axis, mask), positions
-        )
 
 
 def expand_positions(positions: Tensor, axes: int) -> Tensor:

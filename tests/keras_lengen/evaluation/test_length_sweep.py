@@ -8,15 +8,15 @@ import pytest
 
 from keras_lengen.evaluation import LengthSweep
 from tests.keras_lengen.evaluation.test_evaluate import (
+    averaging,
     compile_model,
-    recurrent,
     sample,
 )
 from tests.refusals import refuses
 
 
 def test_values_are_in_the_logs(tmp_path):
-    model = compile_model(recurrent(), optimizer="adam")
+    model = compile_model(averaging(), optimizer="adam")
     sweep = LengthSweep(sample, [3, 12, 80], trained=3, every=2)
     file = tmp_path / "log.csv"
     history = model.fit(
@@ -42,7 +42,7 @@ def test_values_are_in_the_logs(tmp_path):
 def test_training_is_not_changed():
     losses = []
     for callbacks in ([], [LengthSweep(sample, [3, 12])]):
-        model = compile_model(recurrent(), optimizer="adam")
+        model = compile_model(averaging(), optimizer="adam")
         history = model.fit(
             *sample(3), epochs=3, callbacks=callbacks, verbose=0, shuffle=False
         ).history
@@ -52,12 +52,12 @@ def test_training_is_not_changed():
 
 def test_a_plot(tmp_path):
     axes = pytest.importorskip("matplotlib.pyplot").subplots()[1]
-    model = compile_model(recurrent(), optimizer="adam")
+    model = compile_model(averaging(), optimizer="adam")
     sweep = LengthSweep(sample, [3, 12, 80], trained=range(1, 4))
     with pytest.raises(ValueError, match="nothing is measured yet: `fit`"):
         sweep.plot()
     model.fit(*sample(3), callbacks=[sweep], verbose=0)
-    assert sweep.plot(floor=0.5, label="LSTM", axes=axes) is axes
+    assert sweep.plot(floor=0.5, label="mean", axes=axes) is axes
     assert axes.get_xscale() == "log"
     curve, floor = axes.lines
     np.testing.assert_allclose(

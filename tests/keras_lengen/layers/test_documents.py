@@ -16,7 +16,7 @@ from keras_lengen.layers import (
     SinusoidalEncoding,
 )
 from keras_lengen.layers.documents import find_documents
-from keras_lengen.layers.positions.packing import place_documents
+from keras_lengen.layers.positions.placing import place_documents
 from tests.keras_lengen.layers.encodings.table import make_axial
 from tests.keras_lengen.layers.positions import table as samplers
 from tests.keras_lengen.models import small
