@@ -89,7 +89,7 @@ class Conversation:
     >>> from keras_lengen.layers import RandomizedRoPE
     >>> from keras_lengen.models import TransformerDecoder
     >>> model = TransformerDecoder(
-    ...     vocabulary_size=256, num_layers=2, num_heads=4, model_dim=32,
+    ...     vocabulary_size=256, num_layers=1, num_heads=4, model_dim=32,
     ...     encoding=RandomizedRoPE(max_position=1024))
     >>> conversation = model.start_conversation(max_length=50)
     >>> conversation.generate(np.array([[72, 101, 108, 108, 111]]), 3).shape

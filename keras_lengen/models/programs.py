@@ -98,7 +98,7 @@ def compile_function(
     if backend == "tensorflow":
         import tensorflow as tf
 
-        return tf.function(function, jit_compile=jit_compile)
+        return tf.function(function, jit_compile=jit_compile, autograph=False)
     if backend == "jax":
         import jax
 

@@ -263,6 +263,7 @@ def compiled(function, right, how):
         lambda arrays: function(**arrays),
         input_signature=[keras.tree.map_structure(any_size, right)],
         jit_compile=how == "XLA",
+        autograph=False,
     )
     return lambda **arrays: program(
         keras.tree.map_structure(tf.constant, arrays)

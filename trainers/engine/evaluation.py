@@ -78,7 +78,7 @@ class LengthEvaluation:
         self.problem = step.problem
         self.buckets = buckets
         self.positions = {}
-        self.draw = tf.function(self._draw)
+        self.draw = tf.function(self._draw, autograph=False)
 
     def __call__(self, progress=lambda length, fraction: None):
         """Measures every length.

@@ -22,7 +22,7 @@ class JaxTrainingStep(TrainingStep):
 
     def __post_init__(self):
         self.update = jax.jit(self._compute_update, donate_argnums=0)
-        self._index = tf.function(self.find_bucket)
+        self._index = tf.function(self.find_bucket, autograph=False)
 
     def iterate(self, first_step, last_step):
         dataset = self.make_batches(

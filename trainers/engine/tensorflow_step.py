@@ -21,6 +21,7 @@ class TensorFlowTrainingStep(TrainingStep):
         self._gradients = tf.function(
             self._forward_backward,
             jit_compile=self.compiled and not self.strategy.on_tpu,
+            autograph=False,
         )
 
     def iterate(self, first_step, last_step):
@@ -139,11 +140,14 @@ class TensorFlowEvaluationStep(EvaluationStep):
         # Compiled, every padded length is a program; otherwise one is enough.
         self.static_lengths = self.compiled
         self._run = tf.function(
-            self._run_batch, reduce_retracing=not self.compiled
+            self._run_batch,
+            reduce_retracing=not self.compiled,
+            autograph=False,
         )
         self._forward = tf.function(
             self.measure,
             jit_compile=self.compiled and not self.strategy.on_tpu,
+            autograph=False,
         )
 
     @property

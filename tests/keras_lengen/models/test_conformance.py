@@ -84,7 +84,7 @@ def rows():
 ROWS = [
     # Few rows compile programs, which takes longest, and none by default.
     pytest.param(
-        *(*row, number % 6 == 5),
+        *(*row, number % 12 == 5),
         marks=() if number % 15 == 0 else pytest.mark.product,
     )
     for number, row in enumerate(rows())
