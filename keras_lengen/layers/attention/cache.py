@@ -22,7 +22,6 @@ from keras_lengen.layers.attention.call import Tensors
 from keras_lengen.layers.attention.call_arguments import Cache, CallArguments
 from keras_lengen.layers.attention.windows import (
     Window,
-    count_slots,
     update_rolling_cache,
 )
 from keras_lengen.layers.documents import Documents
@@ -37,8 +36,8 @@ class CachedKeys(keras.layers.Layer):
     """Base class of attention whose keys and values may come from a cache.
 
     Subclasses have the attributes `num_heads`, `num_key_value_heads`,
-    `key_dim`, `value_width`, `encoding`, `sliding_window` and `sink_tokens`,
-    and the method `make_rule`.
+    `key_dim`, `value_width`, `encoding` and `sliding_window`, and the methods
+    `make_rule` and `find_reach`.
     """
 
     @property
@@ -89,7 +88,11 @@ class CachedKeys(keras.layers.Layer):
             if not ops.is_tensor(size):
                 Integer().check(name, size)
         if self.has_rolling_cache:
-            length = count_slots(self.sliding_window, self.sink_tokens, length)
+            slots = self.find_reach(True).slots
+            if isinstance(length, int):
+                length = min(slots, length)
+            else:
+                length = ops.minimum(slots, as_size(length))
         return {
             name: ops.zeros(
                 (batch_size, length, *size), dtype=self.compute_dtype
@@ -243,7 +246,7 @@ def read_cache(
     inside = index + as_size(tokens) <= as_size(slots)
     if layer.has_rolling_cache:
         # New keys may replace earlier ones only if these have left the window.
-        wraps = as_size(slots) >= layer.sliding_window + layer.sink_tokens
+        wraps = as_size(slots) >= layer.find_reach(True).slots
         inside = wraps or inside if isinstance(wraps, bool) else wraps | inside
     if not isinstance(index, int):
         inside = ops.logical_and(index >= 0, inside)

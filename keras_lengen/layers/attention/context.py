@@ -225,7 +225,7 @@ def _place_window(
     encoding = layer.encoding
     reads_positions = encoding.stage == "bias" or encoding.reads_key_positions
     window, positions = place_in_rolling_cache(
-        *(index, tokens, slots, layer.sink_tokens, key_mask),
+        *(index, tokens, slots, layer.find_reach(True), key_mask),
         key_positions if reads_positions else None,
     )
     sliced = alike and window.attends == "new"

@@ -32,6 +32,11 @@ class Reach:
     window: int | None = None
     sink_tokens: int = 0
 
+    @property
+    def slots(self) -> int:
+        """Number of keys in the window and of those that stay visible."""
+        return (self.window or 0) + self.sink_tokens
+
     def sees(self, queries: Any, keys: Any) -> Any:
         """Finds which keys queries see.
 

@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_lengen.checks.inputs import as_size
 from keras_lengen.layers.attention.call import Tensors
+from keras_lengen.layers.attention.visibility import Reach
 from keras_lengen.layers.documents import Documents
 from keras_lengen.layers.real_tokens import (
     order_real_tokens,
@@ -43,14 +44,6 @@ class Window(NamedTuple):
     source: Tensor | None = None
     fresh: Tensor | None = None
     attends: str = "new"
-
-
-def count_slots(window: int, sink_tokens: int, length: Size) -> Size:
-    """Returns the number of entries of a cache for a sequence's length."""
-    slots = window + sink_tokens
-    if isinstance(length, int):
-        return min(slots, length)
-    return ops.minimum(slots, as_size(length))
 
 
 def place_tokens(
@@ -114,7 +107,7 @@ def place_in_rolling_cache(
     index: Size,
     tokens: Size,
     slots: Size,
-    sink_tokens: int,
+    reach: Reach,
     mask: Tensor | None,
     positions: Positions | None,
 ) -> tuple[Window, Positions | None]:
@@ -124,7 +117,7 @@ def place_in_rolling_cache(
         index: int or scalar integer tensor, index of the first new token.
         tokens: Number of new tokens `T`.
         slots: Number of entries of the cache.
-        sink_tokens: int, number of first tokens that stay.
+        reach: `Reach` of the window.
         mask: Boolean tensor `(B, N)`, true for the real tokens of the whole
             sequence, or `None`.
         positions: Positions of the tokens of the whole sequence, `(N,)` or
@@ -150,7 +143,7 @@ def place_in_rolling_cache(
         ops.cast(ops.convert_to_tensor(count), "int32")
         for count in (before, after)
     )
-    held = list_slot_ranks(after, slots, sink_tokens)
+    held = list_slot_ranks(after, slots, reach.sink_tokens)
     source = _find_indices(held, order)
     window = Window(
         ranks=ranks,
@@ -168,7 +161,7 @@ def place_in_rolling_cache(
     if isinstance(index, int) and index == 0:
         window = window._replace(key_ranks=new_ranks, attends="new")
         return window, take_positions(positions, indices)
-    held = list_slot_ranks(before, slots, sink_tokens)
+    held = list_slot_ranks(before, slots, reach.sink_tokens)
     keys = [_find_indices(held, order), indices]
     if order is not None:
         batch_size = ops.shape(order)[0]
