@@ -42,7 +42,8 @@ def argument(
 ) -> Any:
     """Declares an argument of the constructor, in the body of a class.
 
-    The annotation of the attribute is the type of the argument.
+    The annotation of the attribute is the type of the argument, for type
+    checkers.
 
     Args:
         declaration: `Argument`, which says what values are valid; `None`: that
@@ -72,15 +73,14 @@ class _Declaration:
         self.alias = alias
 
     def __set_name__(self, owner: type, name: str) -> None:
-        annotation = inspect.get_annotations(owner)[name]
-        declared = self.declaration
-        if declared is None:
-            inherited = getattr(super(owner, owner), name, None)
-            declared = (
-                copy.copy(inherited)
-                if isinstance(inherited, Argument)
-                else _read_type(annotation)
-            )
+        annotation = inspect.get_annotations(owner).get(name, Any)
+        declared = self.declaration or getattr(super(owner, owner), name, None)
+        if not isinstance(declared, Argument):
+            if isinstance(annotation, str):
+                annotation = inspect.get_annotations(owner, eval_str=True)[name]
+            declared = _read_type(annotation)
+        # A declaration may serve several arguments.
+        declared = copy.copy(declared)
         declared.parameter = inspect.Parameter(
             self.alias or name,
             inspect.Parameter.KEYWORD_ONLY

@@ -116,6 +116,20 @@ def _check_seed(sampler: PositionSampler) -> None:
     )
 
 
+def _check_shapes(sampler: PositionSampler) -> None:
+    if sampler.pairs or sampler.reads_tokens:
+        return
+    for lengths in (None, LENGTHS):
+        shapes = () if lengths is None else (LENGTHS.shape,)
+        told = sampler.compute_output_shape(INPUTS.shape, *shapes)
+        found = sampler(INPUTS, lengths=lengths).shape
+        require(
+            sampler,
+            tuple(told) == tuple(found),
+            "must tell the shape of its positions",
+        )
+
+
 def _check_padding(sampler: PositionSampler) -> None:
     if sampler.pairs:
         return
@@ -189,6 +203,7 @@ def checks_of(sampler: PositionSampler) -> tuple[Check, ...]:
         check_arguments,
         _check_positions,
         _check_seed,
+        _check_shapes,
         _check_padding,
         _check_programs,
     )

@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from keras_lengen.checks.arguments import Number
+from keras_lengen.checks.constructors import argument
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import (
     ENCODINGS,
@@ -13,10 +14,12 @@ from keras_lengen.layers import (
     ALiBi,
     BiasEncoding,
     LearnedEncoding,
+    OrdinalPositions,
     PositionalEncoding,
     PositionSampler,
     PowerKERPLE,
     RandomizedPositions,
+    RandomizedRoPE,
     RoPE,
     SinusoidalEncoding,
     T5Bias,
@@ -140,13 +143,9 @@ class Lazy(RoPE):
 
 
 @wrong("must refuse a start index")
-class Bold(RoPE):
+class Bold(RandomizedRoPE):
     def call(self, query, key=None, start_index=0, **kwargs):
         return super().call(query, key, **kwargs)
-
-    def __init__(self, *, sampler=None, **kwargs):
-        sampler = sampler or RandomizedPositions(max_position=64)
-        super().__init__(sampler=sampler, **kwargs)
 
 
 @wrong("must number tokens from a start index on")
@@ -157,8 +156,7 @@ class Forever(SinusoidalEncoding):
 
 @wrong("must refuse sequences longer than `max_position`")
 class Endless(LearnedEncoding):
-    def __init__(self, *, max_position=1100, **kwargs):
-        super().__init__(max_position=max_position, **kwargs)
+    max_position: int = argument(default=1100)
 
     def check_length(self, tokens, **kwargs):
         pass
@@ -216,6 +214,12 @@ class Wrapped(PositionSampler):
         if lengths is None:
             return indices
         return ops.where(indices < ops.expand_dims(lengths, -1), indices, 0)
+
+
+@wrong("must tell the shape of its positions")
+class Untold(OrdinalPositions):
+    def compute_output_shape(self, *shapes):
+        return shapes[0]
 
 
 @wrong("must give the same in a graph")

@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.conformance.requirements import rebuild
 from keras_lengen.layers import (
     ALiBi,
@@ -72,15 +71,13 @@ VALUES = {
     "target_vocabulary_size": 9,
 }
 """Values in place of the declared examples."""
-OTHER_DEFAULTS = ("dropout", "norm_epsilon", "use_bias", "kernel_initializer")
-"""Arguments whose defaults in attention are those of Keras."""
 HOW = ("chunk_size", "fused", "flash_attention")
 """Arguments that change how, and not what, layers compute."""
 
 
 def list_arguments():
     """Each class with the arguments that no class before it has."""
-    known = {"name", "trainable", "dtype"}
+    known = set()
     for kind in SMALL:
         new = kind.arguments().keys() - known
         yield from ((kind, argument) for argument in sorted(new))
@@ -139,15 +136,6 @@ def compute(kind, argument, **changes):
 @functools.cache
 def compute_plainly(kind, argument):
     return compute(kind, argument)[1]
-
-
-@pytest.mark.product
-def test_blocks_and_models_have_the_defaults_of_attention():
-    attention = constructor_arguments(MultiHeadAttention)
-    for kind in SMALL:
-        for name, parameter in constructor_arguments(kind).items():
-            if name in attention and name not in OTHER_DEFAULTS:
-                assert parameter.default == attention[name].default, name
 
 
 @pytest.mark.parametrize(("kind", "argument"), [*list_arguments()])

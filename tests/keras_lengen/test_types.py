@@ -17,7 +17,9 @@ from keras_lengen.analysis import (
     attention_weights,
     position_coverage,
 )
-from keras_lengen.layers import PositionSampler, RandomizedRoPE
+from keras_lengen.checks.arguments import Number
+from keras_lengen.checks.constructors import argument
+from keras_lengen.layers import PositionSampler, RandomizedRoPE, RoPE
 from keras_lengen.layers import GridPositions, RandomizedPositions
 from keras_lengen.models import TransformerDecoder, presets
 from keras_lengen.types import Positions, Tensor
@@ -37,6 +39,9 @@ class EverySecond(PositionSampler):
         return 2 * ops.arange(ops.shape(inputs)[1], dtype="int32")
 
 
+class Slow(RoPE):
+    slope: float = argument(Number(), default=1.0)
+assert_type(Slow(slope=2, layout="halves", name="slow").slope, float)
 sampler = RandomizedPositions(max_position=2048, resample="example", seed=0)
 assert_type(sampler.max_position, int)
 assert_type(sampler.seed, int | None)

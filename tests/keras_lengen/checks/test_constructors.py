@@ -1,6 +1,7 @@
 """Constructors that follow from the declarations in a class body."""
 
 import inspect
+import re
 from typing import Literal
 
 import keras
@@ -12,7 +13,7 @@ from keras_lengen.checks.constructors import WithArguments, argument
 
 class Window(WithArguments, keras.layers.Layer):
     size: int = argument(Integer(most=9), kw_only=False)
-    shape_: str | None = argument(
+    shape_: float | None = argument(
         OrDefault(Number()), default=None, alias="shape"
     )
     kind: Literal["past", "both"] | bool | None = argument(default="past")
@@ -20,66 +21,36 @@ class Window(WithArguments, keras.layers.Layer):
 
 class Wide(Window):
     size: int = argument(default=8)
-    gated: bool = argument(default=False)
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.doubled = 2 * self.size
+    gated: "bool" = argument(default=False)
+    steps = argument(Integer(most=9), default=7)
 
 
-class Own(Wide):
-    """A class with a constructor of its own."""
-
-    slope = Number(least=0)
-
-    def __init__(self, *, slope=0.5, **kwargs):
-        super().__init__(**kwargs)
-        self.slope = slope
-
-
-def test_signatures_have_all_arguments():
+def test_signatures_and_configurations_have_all_arguments():
     assert str(inspect.signature(Window)).startswith(
-        "(size: int, *, shape: str | None = None, kind: "
+        "(size: int, *, shape: float | None = None, kind: "
     )
-    assert [*inspect.signature(Own).parameters] == [
-        *("slope", "size", "gated", "shape", "kind", "kwargs")
-    ]
+    names = ["size", "gated", "steps", "shape", "kind"]
+    assert [*inspect.signature(Wide).parameters] == [*names, "kwargs"]
     # Callable objects have the signature of their call.
-    assert "size" not in inspect.signature(Window(2).call).parameters
-    assert not hasattr(Window(2), "__signature__")
-
-
-def test_arguments_are_assigned_and_kept():
-    assert (Window(3, name="w").size, Window(3).shape_, Wide().size) == (
-        *(3, None, 8),
-    )
-    layer = Own.from_config(
-        Own(slope=2, size=4, kind=None, shape=3).get_config()
-    )
-    assert (layer.slope, layer.doubled, layer.kind, layer.shape_) == (
-        *(2, 8, None, 3),
-    )
-
-
-def declare_number():
-    class Number(Window):
-        length: int = argument()
+    assert not hasattr(Window(3, name="w"), "__signature__")
+    given = {"size": 2, "gated": True, "steps": 3, "shape": 4, "kind": None}
+    config = Wide.from_config(Wide(**given).get_config()).get_config()
+    assert {name: config[name] for name in names} == given
+    assert (Wide().size, Wide().shape_, Wide().steps) == (8, None, 7)
 
 
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: Window(), "Window: missing a required argument: 'size'"),
-        (lambda: Window(2, 3), "Window: too many positional arguments"),
+        (Window, "Window: missing a required argument: 'size'"),
+        (lambda: Wide(2, 3), "Wide: too many positional arguments"),
         (lambda: Window(2, size=3), "multiple values for argument 'size'"),
-        (lambda: Window(10), "size must be an integer from 1 to 9; got 10"),
+        (lambda: Wide(steps=10), "steps must be an integer from 1 to 9"),
         (lambda: Window(2, shape="x"), "shape must be a finite number"),
         (lambda: Wide(kind="future"), '"past", "both", True, False or None'),
-        (lambda: Own(gatd=True), "no argument 'gatd'. Did you mean gated?"),
-        (declare_number, "an argument of type <class 'int'> needs a declar"),
+        (lambda: Wide(gatd=True), "no argument 'gatd'. Did you mean gated?"),
     ],
 )
 def test_bad_arguments(make, error):
-    with pytest.raises((TypeError, ValueError, RuntimeError)) as raised:
+    with pytest.raises((TypeError, ValueError), match=re.escape(error)):
         make()
-    assert error in f"{raised.value} {raised.value.__cause__}"

@@ -30,10 +30,6 @@ def sample_tags(length):
     return {"ids": ids, "features": features}, ids % 2, weights
 
 
-def recurrent():
-    return averaging(reduce=keras.layers.LSTM(4))
-
-
 def averaging(width=None, reduce=None):
     tokens = keras.Input((width,), dtype="int32")
     x = keras.layers.Embedding(3, 4, mask_zero=True)(tokens)
@@ -75,7 +71,7 @@ def find_expected(model, examples):
 
 
 CASES = {
-    "recurrent": (recurrent, sample),
+    "recurrent": (lambda: averaging(reduce=keras.layers.LSTM(4)), sample),
     "two inputs and weights": (tagger, sample_tags),
     "of this library": (
         attending,

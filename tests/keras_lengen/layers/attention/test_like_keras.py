@@ -139,21 +139,18 @@ def test_the_computed_shape_is_that_of_the_output():
 
 
 def test_arguments_have_the_order_of_keras():
-    for method in ("constructor", "call"):
+    kinds = keras.layers.MultiHeadAttention, MultiHeadAttention
+    for name in ("constructor", "call"):
         theirs, ours = (
-            list(
-                inspect.signature(
-                    getattr(kind, method, kind)
-                ).parameters.values()
-            )
-            for kind in (keras.layers.MultiHeadAttention, MultiHeadAttention)
+            [*inspect.signature(getattr(kind, name, kind)).parameters.values()]
+            for kind in kinds
         )
         # Keras before 3.15 lacks some.
         names = [other.name for other in theirs]
         ours = [own for own in ours if own.name in names]
         for own, other in zip(ours, theirs, strict=True):
             assert own.name == other.name
-            if method == "constructor":
+            if name == "constructor":
                 assert (own.kind, own.default) == (other.kind, other.default)
     ours, _ = pair(SELF)
     mask = np.tri(5, dtype=bool)

@@ -8,7 +8,6 @@ from keras_lengen.checks.constructors import constructor_arguments
 from keras_lengen.conformance import check_conformance
 from keras_lengen.layers import (
     ENCODINGS,
-    SAMPLERS,
     AxialEncoding,
     GridPositions,
     PositionalEncoding,
@@ -27,11 +26,11 @@ from tests.keras_lengen.layers.kinds import list_kinds
 
 
 def is_of_its_own(variant):
-    """Whether no other class declares the argument that makes the variant."""
+    """Whether only its class declares the argument that makes the variant."""
     name, arguments = VARIANTS[variant]
     cls = ENCODINGS[name]
     changed = arguments.items() - ROWS[name].arguments.items()
-    return not any(
+    return not issubclass(cls, FixedSampler) and not any(
         argument in other.arguments()
         for other in cls.__mro__[1:]
         if other in ENCODINGS.values()
@@ -40,12 +39,7 @@ def is_of_its_own(variant):
 
 
 FORMULAS = [
-    variant
-    for variant, (name, _) in VARIANTS.items()
-    if variant in ROWS
-    or (
-        is_of_its_own(variant) and not issubclass(ENCODINGS[name], FixedSampler)
-    )
+    variant for variant in VARIANTS if variant in ROWS or is_of_its_own(variant)
 ]
 
 
@@ -78,12 +72,6 @@ def axial(row):
 @pytest.mark.parametrize("row", list_kinds(AXES, axial, PositionalEncoding))
 def test_rows_and_columns_keep_the_promises(row):
     check_conformance(axial(row))
-
-
-@pytest.mark.parametrize("cls", [*ENCODINGS.values(), *SAMPLERS.values()])
-def test_constructors_take_keywords_only(cls):
-    with pytest.raises(TypeError, match="positional"):
-        cls(None)
 
 
 def outcome(encoding):
