@@ -192,9 +192,9 @@ class WithArguments:
     def arguments(cls) -> dict[str, Argument[Any]]:
         """Returns the declarations of all arguments, by name."""
         return {
-            value.keyword or name: value
+            value.keyword: value
             for base in reversed(cls.__mro__)
-            for name, value in vars(base).items()
+            for value in vars(base).values()
             if isinstance(value, Argument)
         }
 
@@ -218,7 +218,7 @@ class WithArguments:
         config: dict[str, Any] = {}
         layers: dict[int, str] = {}
         for name, declared in self.arguments().items():
-            value = getattr(self, declared.name or name)
+            value = getattr(self, declared.name)
             if id(value) in layers:
                 config[name] = {_SAME: layers[id(value)]}
                 continue
