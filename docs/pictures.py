@@ -380,7 +380,7 @@ def _compute_products(encoding):
         ops.concatenate(
             [
                 ops.reshape(part, (1, LONG + 1, -1, 2))
-                for part in ops.split(each, encoding.rotations, axis=-1)
+                for part in ops.split(each, encoding.num_rotations, axis=-1)
             ],
             axis=-1,
         )

@@ -306,7 +306,7 @@ def _draw_sequences(
     Instance(PositionSampler, "RandomizedPositions(max_position=2048)").check(
         "sampler", sampler
     )
-    if sampler.pairs:
+    if sampler.position_axes == 2:
         raise ValueError(
             f"sampler={type(sampler).__name__} samples a row and a column for "
             "each token: pass the samplers of its axes one at a time."

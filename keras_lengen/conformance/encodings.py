@@ -115,7 +115,7 @@ def encode(
 
 
 def _pair(encoding: PositionalEncoding, positions: Any) -> Any:
-    return (positions, positions) if encoding.takes_pairs else positions
+    return (positions, positions) if encoding.position_axes == 2 else positions
 
 
 class _Trial:
@@ -329,7 +329,7 @@ def _check_layer(encoding: PositionalEncoding) -> None:
         shapes = [(*stage.shape[:2], TOKENS, TOKENS)]
     else:
         stage = trial.encoding.rotate(*inputs, places, places)
-        width = trial.encoding.rotations * WIDTH
+        width = trial.encoding.num_rotations * WIDTH
         shapes = [(BATCH, TOKENS, HEADS, width)] * 2
     outputs = trial.call(positions=places)
     trial.require(
@@ -345,7 +345,7 @@ def _check_layer(encoding: PositionalEncoding) -> None:
             not _runs(lambda: trial.call(start_index=5)),
             "must refuse a start index: its sampler needs the whole sequence",
         )
-    elif not encoding.takes_pairs:
+    elif encoding.position_axes == 1:
         numbers = np.arange(5, 5 + TOKENS, dtype="int32")
         trial.require(
             _are_near(trial.call(start_index=5), trial.call(positions=numbers)),
@@ -360,7 +360,11 @@ def _check_layer(encoding: PositionalEncoding) -> None:
         ),
         "must refuse sequences longer than `max_position`, and no others",
     )
-    if trial.stage != "embeddings" or sampler.reads_tokens or sampler.pairs:
+    if (
+        trial.stage != "embeddings"
+        or sampler.reads_tokens
+        or sampler.position_axes == 2
+    ):
         return
     mask = np.array([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]], "bool")
     (padded,), (embeddings,) = trial.call(mask=mask), trial.inputs
@@ -390,7 +394,7 @@ def _check_functional_model(encoding: PositionalEncoding) -> None:
         ]
         places = keras.Input((tokens,), dtype="int32")
         found = [trial.encoding(*symbols, positions=_pair(encoding, places))]
-        if encoding.sampler.pairs == encoding.takes_pairs:
+        if encoding.sampler.position_axes == encoding.position_axes:
             found.append(trial.encoding(*symbols))
         model = keras.Model([*symbols, places], keras.tree.flatten(found))
         outputs = _as_arrays(model([*trial.inputs, batch]))

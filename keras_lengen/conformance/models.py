@@ -142,7 +142,7 @@ def _check_positions(model: TokenModel) -> None:
 
 def _uses_positions(model: TokenModel) -> bool:
     encodings = _list_encodings(model)
-    return not any(each.takes_pairs for each in encodings) and any(
+    return not any(each.position_axes == 2 for each in encodings) and any(
         each.stage is not None and not each.uses_token_index
         for each in encodings
     )

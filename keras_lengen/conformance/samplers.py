@@ -117,7 +117,7 @@ def _check_seed(sampler: PositionSampler) -> None:
 
 
 def _check_shapes(sampler: PositionSampler) -> None:
-    if sampler.pairs or sampler.reads_tokens:
+    if sampler.position_axes == 2 or sampler.reads_tokens:
         return
     for lengths in (None, LENGTHS):
         shapes = () if lengths is None else (LENGTHS.shape,)
@@ -131,7 +131,7 @@ def _check_shapes(sampler: PositionSampler) -> None:
 
 
 def _check_padding(sampler: PositionSampler) -> None:
-    if sampler.pairs:
+    if sampler.position_axes == 2:
         return
     for training in (False, True):
         for lengths in (np.array(5, "int32"), LENGTHS):

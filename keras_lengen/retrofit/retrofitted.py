@@ -400,7 +400,7 @@ def _find_sampler(
             )
         sampler = encoding.sampler
     sampler = OrdinalPositions() if sampler is None else sampler
-    if sampler.reads_tokens or sampler.pairs:
+    if sampler.reads_tokens or sampler.position_axes == 2:
         raise ValueError(
             f"sampler={type(sampler).__name__} "
             + ("reads token ids" if sampler.reads_tokens else "gives pairs")
@@ -442,7 +442,7 @@ def _check_encoding(
         True: ("rotation", "bias"),
         False: ("embeddings",),
     }[isinstance(family, RotaryFamily)]
-    if encoding.stage not in stages or encoding.takes_pairs:
+    if encoding.stage not in stages or encoding.position_axes == 2:
         wanted = (
             "rotates queries and keys: give it a rotary encoding, such as "
             "YaRN, a bias, such as ALiBi, or NoPE"

@@ -185,7 +185,7 @@ class AttentionPatch:
         encoding = self.encoding
         if encoding is None:
             query, key = self._turn(query, new), self._turn(key, positions)
-        elif encoding.stage == "bias" or encoding.rotations > 1:
+        elif encoding.stage == "bias" or encoding.num_rotations > 1:
             return self._attend(
                 query, key, value, attention_mask, new, current, kwargs
             )

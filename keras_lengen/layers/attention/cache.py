@@ -58,7 +58,7 @@ class CachedKeys(keras.layers.Layer):
         """Finds the tensors of a cache: heads and width of each."""
         heads = self.key_heads
         return {
-            "key": (heads, self.key_dim * self.encoding.rotations),
+            "key": (heads, self.key_dim * self.encoding.num_rotations),
             "value": (heads, self.value_width),
             **self.make_rule(None).cached_sizes(),
         }

@@ -450,7 +450,8 @@ class MultiHeadAttention(WithArguments, NamedInputs, Computation, Projections):
                 self.make_rule(None),
                 {
                     "dropout of attention weights": self.dropout > 0,
-                    f"the wider keys of {name}": self.encoding.rotations > 1,
+                    f"the wider keys of {name}": self.encoding.num_rotations
+                    > 1,
                     "learned sinks": self.use_sinks,
                     "the kernels of fused=True": self.fused is True,
                 },

@@ -116,7 +116,7 @@ class PaTHAttention(MultiHeadAttention):
         self.rank_dense = self.direction_dense = self.strength_dense = None
         self.forget_dense = self.convolution = None
         super().__post_init__()
-        if self.encoding.rotations > 1:
+        if self.encoding.num_rotations > 1:
             raise ValueError(
                 "PaTHAttention has no use for encoding="
                 f"{type(self.encoding).__name__}, whose keys are wider than "

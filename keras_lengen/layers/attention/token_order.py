@@ -53,7 +53,7 @@ def guard_order(
         and encoding.sampler.is_increasing
     ):
         return guarded
-    if encoding.takes_pairs:
+    if encoding.position_axes == 2:
         # Columns begin anew in every row.
         positions, key_positions = positions[0], key_positions[0]
     message = (

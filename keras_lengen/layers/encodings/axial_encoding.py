@@ -78,17 +78,18 @@ class AxialEncoding(PositionalEncoding):
     row: PositionalEncoding = argument(EncodingArgument())
     column: PositionalEncoding = argument(EncodingArgument())
     sampler: SamplerArgument = argument(
-        SamplerArgument(pairs=True), default=None
+        SamplerArgument(position_axes=2), default=None
     )
 
     stage: ClassVar[str | None] = "embeddings"  # Replaced by its axes'.
-    takes_pairs = True
+    position_axes = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # The base class replaces `None` by OrdinalPositions.
         if not (
-            self.sampler.pairs or isinstance(self.sampler, OrdinalPositions)
+            self.sampler.position_axes == 2
+            or isinstance(self.sampler, OrdinalPositions)
         ):
             raise ValueError(
                 "sampler must give pairs, as GridPositions(width=23) does, or "
@@ -99,7 +100,7 @@ class AxialEncoding(PositionalEncoding):
         if self.stage == "embeddings":
             self.query_ranks = (3,)  # type: ignore[misc]
         self.combine_traits(self.row, self.column)
-        if self.sampler.pairs:
+        if self.sampler.position_axes == 2:
             self.row.check_numbers(self.sampler.row)
             self.column.check_numbers(self.sampler.column)
 
@@ -132,7 +133,7 @@ class AxialEncoding(PositionalEncoding):
         unit: str = "tokens",
     ) -> None:
         grid = self.sampler if sampler is None else sampler
-        if not grid.pairs:
+        if grid.position_axes != 2:
             raise ValueError(
                 "AxialEncoding needs positions of rows and of columns: give it "
                 f"sampler=GridPositions(width=...), not {type(grid).__name__}."
@@ -366,7 +367,7 @@ def _check_axes(row: PositionalEncoding, column: PositionalEncoding) -> None:
                 "contain and has no use for rows and columns: choose "
                 "another encoding, such as RoPE."
             )
-        if encoding.rotations > 1:
+        if encoding.num_rotations > 1:
             raise ValueError(
                 f"{name}={type(encoding).__name__} returns queries and "
                 "keys that are wider, for which one half of the features "

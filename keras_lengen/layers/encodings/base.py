@@ -198,8 +198,8 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
     takes_negative = True
     """Whether positions may be below 0."""
 
-    takes_pairs = False
-    """Whether the position of a token is a pair, a row and a column."""
+    position_axes = 1
+    """How many positions a token has: 1, or 2 for a row and a column."""
 
     query_ranks: ClassVar[tuple[int, ...]] = (4,)
     """Numbers of axes that queries and keys may have when the encoding is
@@ -220,7 +220,7 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
     masks_keys = False
     """Whether the bias of some pairs of tokens is `HIDDEN`."""
 
-    rotations = 1
+    num_rotations = 1
     """How many rotations of each query and key `rotate` returns, side by side
     along the axis of the features."""
 
@@ -605,7 +605,7 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
 
         Returns:
             The rotated query and key, with the shapes and dtypes of the
-            arguments, but `rotations` times as wide; both unchanged if the
+            arguments, but `num_rotations` times as wide; both unchanged if the
             encoding acts at another stage.
 
         Raises:
@@ -683,9 +683,9 @@ class PositionalEncoding(WithArguments, NamedInputs, RandomLayer):
         """Computes the products of queries and keys that attention scores are.
 
         Args:
-            query: float32 `(B, T, H, rotations * D)`, rotated if the encoding
-                rotates.
-            key: The same for the keys, `(B, S, H, rotations * D)`.
+            query: float32 `(B, T, H, num_rotations * D)`, rotated if the
+                encoding rotates.
+            key: The same for the keys, `(B, S, H, num_rotations * D)`.
             query_positions: As for `rotate`.
             key_positions: As for `rotate`.
 

@@ -80,7 +80,7 @@ class DAPE(BiasEncoding):
     def __post_init__(self) -> None:
         super().__post_init__()
         encoding = self.encoding
-        if encoding.stage != "bias" or encoding.takes_pairs:
+        if encoding.stage != "bias" or encoding.position_axes == 2:
             raise ValueError(
                 f"encoding={type(encoding).__name__} does not add a bias to "
                 "scores at positions of tokens, which DAPE adapts: choose "

@@ -31,7 +31,7 @@ class NearFarRoPE(RoPE):
     """
 
     causal_only = True
-    rotations = 2
+    num_rotations = 2
     reads_key_positions = True
 
     @property

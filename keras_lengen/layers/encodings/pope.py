@@ -63,7 +63,7 @@ class PoPE(RotaryEncoding):
 
     share_layers = False
     shift_invariant = True
-    rotations = 2
+    num_rotations = 2
 
     def build(
         self, query_shape: InputShape, key_shape: InputShape | None = None

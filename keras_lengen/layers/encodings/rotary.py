@@ -97,6 +97,6 @@ class RotaryEncoding(PositionalEncoding):
         self, query_shape: Shape, key_shape: Shape | None = None
     ) -> Any:
         return keras.tree.map_shape_structure(
-            lambda shape: (*shape[:-1], self.rotations * shape[-1]),
+            lambda shape: (*shape[:-1], self.num_rotations * shape[-1]),
             super().compute_output_shape(query_shape, key_shape),
         )

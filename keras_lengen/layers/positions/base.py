@@ -63,8 +63,8 @@ class PositionSampler(WithArguments, NamedInputs, RandomLayer):
     negative = False
     """Whether positions may be below 0."""
 
-    pairs = False
-    """Whether a token has two positions, a row and a column."""
+    position_axes = 1
+    """How many positions a token has: 1, or 2 for a row and a column."""
 
     reads_tokens = False
     """Whether positions depend on token ids, which only models have."""

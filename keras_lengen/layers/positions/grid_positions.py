@@ -54,7 +54,7 @@ class GridPositions(PositionSampler):
 
     # The rows and columns of a part of a sequence do not follow from its start.
     stretches = True
-    pairs = True
+    position_axes = 2
 
     width: int | None = argument(
         Optional(

@@ -172,7 +172,7 @@ def place_documents(
     Raises:
         ValueError: If the sampler numbers images or reads token ids.
     """
-    if sampler.pairs or sampler.reads_tokens:
+    if sampler.position_axes == 2 or sampler.reads_tokens:
         what = "reads token ids" if sampler.reads_tokens else "numbers an image"
         raise ValueError(
             f"{type(sampler).__name__} {what} and does not know where packed "

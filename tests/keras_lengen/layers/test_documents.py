@@ -69,7 +69,7 @@ def test_tokens_are_not_mixed_with_those_that_a_mask_hides(layer):
 def test_every_sampler_numbers_each_document(variant, training):
     sampler = samplers.make(variant)
     documents = find_documents(ops.convert_to_tensor(SEGMENTS))
-    if sampler.pairs or sampler.reads_tokens:
+    if sampler.position_axes == 2 or sampler.reads_tokens:
         with pytest.raises(ValueError, match="pass `positions`"):
             place_documents(sampler, IDS, documents, training)
         return

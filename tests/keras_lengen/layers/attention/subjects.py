@@ -29,7 +29,7 @@ DECLARED = (
         "uses_token_index",
         "requires_increasing_positions",
         "masks_keys",
-        "rotations",
+        "num_rotations",
     ),
     *("reads_key_positions", "reads_inputs"),
 )
