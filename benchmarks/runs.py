@@ -21,10 +21,10 @@ from trainers.options.command import errors_as_statuses
 from trainers.options.lengths import parse_lengths
 from trainers.records.markdown import code, table
 from trainers.records.workdir import read_results
-from trainers.sweeps.execution import open_root, train_all
 from trainers.sweeps.grids.grid import Run, list_runs
 from trainers.sweeps.options import SweepConfig, split_flags
 from trainers.sweeps.overrides import with_overrides
+from trainers.sweeps.training import open_root, train_all
 
 FLAGS = flags.FLAGS
 LENGTHS = ("20", "25", "40", "60", "100")

@@ -14,7 +14,6 @@ encoding. The same command again resumes. `python -m trainers.choose TRAINER
 --help` shows the flags of the trainer, too.
 """
 
-import functools
 import pathlib
 import sys
 
@@ -41,9 +40,8 @@ from trainers.records.opened_run import make_problem, registered
 from trainers.records.progress import format_seconds
 from trainers.records.seeds import find_deviation
 from trainers.reports.reading import read_saved
-from trainers.sweeps.execution import open_pool, open_root, train_all
 from trainers.sweeps.grids import Run
-from trainers.sweeps.measuring import measure
+from trainers.sweeps.training import measure, open_root, train_all
 
 
 def main(config, trainer):
@@ -137,7 +135,7 @@ def _train(config, root, runs):
         for run_ in left:
             root.forget_failure(run_)
     # One of them says how long all of them take; no step is lost.
-    measure(root, functools.partial(open_pool, config, root), left)
+    measure(config, root, left)
     seconds, unknown = root.estimate(runs)(left)
     if not unknown:
         print(

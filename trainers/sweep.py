@@ -12,18 +12,16 @@ several machines and with either engine: a lock keeps two of them from training
 the same run.
 """
 
-import functools
 import shlex
 
 from trainers.options import command
 from trainers.records.progress import format_seconds
-from trainers.sweeps.execution import open_pool, open_root, train_all
 from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.grids.grid import list_runs, take_shard
-from trainers.sweeps.measuring import measure
 from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
 from trainers.sweeps.overrides import with_overrides
 from trainers.sweeps.root import find_root
+from trainers.sweeps.training import measure, open_root, train_all
 
 SHOWN = 3
 """Number of commands that a dry run lists, unless it lists all."""
@@ -40,7 +38,7 @@ def main(config):
     for run in runs:
         root.make_config(run)
     if config.measure == "true":
-        measure(root, functools.partial(open_pool, config, root), runs)
+        measure(config, root, runs)
     ends = config.dry_run != "false" or config.measure == "true"
     if config.retry_failed == "true" and not ends:
         for run in runs:

@@ -92,8 +92,8 @@ def advise(outcomes, problem):
         return (
             "No advice: no candidate is above the floor at a length above "
             f"{problem.describe_length(problem.longest_trained)} with all "
-            "seeds. Train longer (--steps), or a larger model, before "
-            "comparing encodings."
+            "seeds. Train longer (--steps), with more data or a larger model "
+            "before comparing encodings."
         )
     count = name_seeds([outcomes[name].scores for name in best])
     if len(best) > 1:

@@ -1,6 +1,6 @@
 """The root directory of a sweep: states, records and costs of its runs.
 
-`trainers.sweeps.run_process` describes its files.
+`trainers.sweeps.work` describes its files.
 """
 
 import collections
@@ -24,17 +24,14 @@ from trainers.records.workdir import (
     read_config,
     read_results,
 )
-from trainers.sweeps.run_process import (
-    Job,
+from trainers.sweeps.claims import (
     claim,
-    has_failed,
     is_locked,
     is_orphan,
     now,
     read_claim,
-    read_record,
-    write_record,
 )
+from trainers.sweeps.work import Job, has_failed, read_record, write_record
 
 VARIED = ("seed", "learning_rate")
 """Flags that are checked only once: many runs differ in nothing else."""
@@ -56,7 +53,6 @@ class SweepRoot:
         self._arguments = arguments
         self._directory = directory
         self._environment = environment
-        self._since = now()
 
     def find_workdir(self, run):
         """Returns the `pathlib.Path` of the working directory of a `Run`."""
@@ -89,7 +85,7 @@ class SweepRoot:
             ),
             directory=self._directory,
             environment=self._environment,
-            since=self._since,
+            after=self.make_job(run.after) if run.after else None,
         )
 
     def _find_source(self, run):
@@ -142,23 +138,29 @@ class SweepRoot:
 
     def list_running(self):
         """Returns the names of the runs that some process trains."""
-        running = set()
-        for path in self._list_claims():
-            # Removes what a killed process has left.
-            with self._looking(), claim(path) as claimed:
-                if claimed is None:
-                    running.add(path.name)
-        return running
+        with self._looking():
+            return {
+                path.name for path in self._list_claims() if is_locked(path)
+            }
+
+    def remove_claim(self, run):
+        """Removes the claim of a command whose sweep was killed."""
+        path = self.path / "running" / run.name
+        if path.exists():
+            with self._looking(), claim(path):
+                pass
 
     def list_orphans(self):
         """Returns the claims of runs of this machine whose sweep was killed.
 
         Returns:
-            Tuple of `pathlib.Path`.
+            Dict from their `pathlib.Path` to what they say.
         """
         with self._looking():
             claims = {path: read_claim(path) for path in self._list_claims()}
-        return tuple(path for path in claims if is_orphan(claims[path] or {}))
+        return {
+            p: about for p, about in claims.items() if is_orphan(about or {})
+        }
 
     def _list_claims(self):
         try:
@@ -194,7 +196,6 @@ class SweepRoot:
     def write_failure(self, run, lines):
         """Records that a run failed for a reason that its log has not."""
         with writing(self.path, "the failure is not recorded"):
-            (self.path / "runs").mkdir(parents=True, exist_ok=True)
             record = self.read_record(run)
             failure = {"status": 1, "ended": now(), "lines": lines}
             write_record(self.path, run.name, {**record, **failure})
@@ -203,7 +204,15 @@ class SweepRoot:
         """Lets a failed run count as one that was never started."""
         with writing(self.path, "the run is not retried"):
             record = self.read_record(run)
-            write_record(self.path, run.name, {**record, "status": -1})
+            record |= {"status": -1, "lost": 0}
+            write_record(self.path, run.name, record)
+
+    def forget_losses(self, run):
+        """Lets a run be lost as often as one that was never started."""
+        record = self.read_record(run)
+        if record.get("lost") and not has_failed(record):
+            with writing(self.path, "its losses are not forgotten"):
+                write_record(self.path, run.name, {**record, "lost": 0})
 
     def find_progress(self, run):
         """Returns the step that a run has logged last, and its seconds."""

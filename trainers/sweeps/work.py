@@ -1,4 +1,4 @@
-"""Executes the command of one run of a sweep in a separate process.
+"""Trains the runs of a sweep: all that each of its workers does.
 
 Imports only the standard library and `datasets.files`: on other machines, Ray
 calls these functions in its own processes, without TensorFlow.
@@ -7,19 +7,15 @@ A root directory has for each run, by its name:
 
     runs/NAME        the working directory of the run
     runs/NAME.log    what its command prints
-    runs/NAME.json   how its process ended, see `run_job`
-    running/NAME      who runs it, while somebody does
+    runs/NAME.json   how its last command ended, see `JobList`
+    running/NAME     who trains it, while somebody does
 
-A lock on the last file keeps a second process from starting the same run. The
-command inherits the lock: it lasts until the command has ended, even if the
-sweep was killed before.
+Nobody hands out runs. A worker takes the first one that is open, claims its
+file in `running`, trains it, and goes on with the next. Any number of workers,
+of any sweeps on any machines, may share a root directory.
 """
 
-import contextlib
 import dataclasses
-import datetime
-import errno
-import fcntl
 import json
 import os
 import pathlib
@@ -29,12 +25,16 @@ import sys
 import time
 
 from datasets.files import no_links, only_files
+from trainers.sweeps.claims import claim, is_locked, now, read_claim, read_text
 
 LAST_LINES = 20
 """Most lines of a log that a record keeps."""
 
-STOP_SECONDS = 1
-"""Seconds between two looks for the file that stops a job."""
+SECONDS = 0.2
+"""Seconds between two looks at the files of a sweep."""
+
+PAUSE = 10
+"""Seconds after which a lost run is resumed."""
 
 RECORD_TYPES = {
     "status": int,
@@ -42,13 +42,14 @@ RECORD_TYPES = {
     "ended": str,
     "host": str,
     "lines": list,
+    "lost": int,
 }
 """Types of the fields of a record; a field of another type is ignored."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """A command to run.
+    """The command of a run.
 
     Attributes:
         name: str. Name of the run.
@@ -56,10 +57,7 @@ class Job:
         arguments: Tuple of str. The module, and its flags.
         directory: str. Directory to run the command in.
         environment: Dict of environment variables to set.
-        since: str. When the sweep began, as `now` returns it: a failure after
-            that is not repeated.
-        stop: str. Path of a file: as soon as it exists, the run saves its
-            state and ends. Empty: there is none.
+        after: `Job` that it continues, or `None`.
     """
 
     name: str
@@ -67,62 +65,182 @@ class Job:
     arguments: tuple
     directory: str
     environment: dict
-    since: str
-    stop: str = ""
+    after: "Job | None" = None
 
     @property
     def workdir(self):
         """`pathlib.Path` of the working directory of the run."""
         return pathlib.Path(self.root, "runs", self.name)
 
+    @property
+    def log(self):
+        """`pathlib.Path` of the file with the output of the command."""
+        return self.workdir.with_name(f"{self.name}.log")
 
-def run_job(job, environment=None, started=lambda process: None):
-    """Runs the command of a job, unless it is running or has ended well.
+    @property
+    def claim(self):
+        """`pathlib.Path` of the file that says who trains the run."""
+        return pathlib.Path(self.root, "running", self.name)
 
-    Args:
-        job: The `Job`.
-        environment: Dict of further environment variables, or `None`.
-        started: Called with the `subprocess.Popen` of the command.
+    def has_results(self):
+        """Returns whether the run has ended well."""
+        return (self.workdir / "results.json").exists()
 
-    Returns:
-        Dict, the record of the run: `status`, that of the process, negative
-        for a signal; `seconds`, the time of all its processes; `ended`; `host`
-        and `lines`, the last ones of the log. Or `{"busy": True}` if another
-        process runs it.
+    def has_failed(self):
+        """Returns whether the run failed, or continues one that failed."""
+        return has_failed(read_record(self.root, self.name)) or (
+            self.after is not None and self.after.has_failed()
+        )
 
-    Raises:
-        OSError: If the files of the run cannot be written.
+    def has_ended(self):
+        """Returns whether nobody needs to train the run."""
+        return self.has_results() or self.has_failed()
+
+    def can_begin(self):
+        """Returns whether the run has not ended, and the one before it has."""
+        return not self.has_ended() and (
+            self.after is None or self.after.has_results()
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JobList:
+    """The jobs of a sweep, which any number of workers share.
+
+    Attributes:
+        jobs: Tuple of `Job`, in the order in which they begin.
+        sweep: str. Path of a file that exists until the sweep is stopped. Then
+            the runs save their states and end.
+        retries: int. How often a run is resumed after its command was lost,
+            that is, ended by a signal or together with its machine.
     """
-    workdir = job.workdir
-    workdir.parent.mkdir(parents=True, exist_ok=True)
-    variables = {**os.environ, **(environment or {})}
-    about = {
-        "stop": job.stop,
-        "devices": variables.get("CUDA_VISIBLE_DEVICES"),
-    }
-    with claim(find_claim(job), about) as claimed:
-        if claimed is None or is_locked(workdir / "run.lock"):
-            return {"busy": True}
-        # Under the lock: a sweep that is stopped waits for those who hold one.
-        if job.stop and os.path.exists(job.stop):
-            return {"status": -1}
-        before = read_record(job.root, job.name)
-        # Another process may have ended it since this one was asked to.
-        if before.get("status") == 0 and (workdir / "results.json").exists():
-            return before
-        if has_failed(before) and before.get("ended", "") >= job.since:
-            return before
+
+    jobs: tuple
+    sweep: str
+    retries: int
+
+    def work(self, environment=None, orphans=None):
+        """Trains runs until all have ended, here or elsewhere.
+
+        Writes a record of each: `status`, that of its command, negative for a
+        signal; `seconds`, the time of all its commands; `ended`; `host`;
+        `lines`, the last ones of the log; and `lost`, how often its command was
+        lost.
+
+        Args:
+            environment: Dict of further environment variables, or `None`.
+            orphans: Dict from the paths of claims to what they say, of commands
+                to wait for at first; or `None`.
+
+        Raises:
+            OSError: If the files of a run cannot be written.
+        """
+        for path, about in (orphans or {}).items():
+            while read_claim(path) == about and not self.is_stopped():
+                time.sleep(SECONDS)
+        left = self.jobs
+        while left and not self.is_stopped():
+            if not any(self._train(job, environment or {}) for job in left):
+                time.sleep(SECONDS)
+            left = [job for job in left if not job.has_ended()]
+
+    def is_stopped(self):
+        """Returns whether no further run may begin."""
+        return not os.path.exists(self.sweep)
+
+    def count_running(self):
+        """Returns how many commands of this sweep run, not of others."""
+        claims = (read_claim(job.claim) for job in self.jobs)
+        # A claim that says nothing yet may be of this sweep.
+        return sum(
+            about is not None and about.get("sweep", self.sweep) == self.sweep
+            for about in claims
+        )
+
+    def _train(self, job, environment):
+        """Trains a run if it can begin; returns whether it did."""
+        if not job.can_begin():
+            return False
+        variables = {**os.environ, **environment}
+        about = {
+            "sweep": self.sweep,
+            "devices": variables.get("CUDA_VISIBLE_DEVICES"),
+        }
+        with claim(job.claim, about) as claimed:
+            if claimed is None or is_locked(job.workdir / "run.lock"):
+                return False
+            # Under the claim: another worker may have ended the run, and a
+            # sweep that is stopped waits for those who hold one.
+            if self.is_stopped() or not job.can_begin():
+                return False
+            record = read_record(job.root, job.name)
+            record["lost"] = record.get("lost", 0) + claimed.was_left
+            if record["lost"] <= self.retries:
+                record = self._run(job, environment, claimed.file, record)
+            if record["lost"] > self.retries:
+                reason = f"lost {record['lost']} times: {describe_loss(record)}"
+                record |= {"status": 1, "ended": now(), "lines": [reason]}
+            write_record(job.root, job.name, record)
+            if record["status"] < 0 or record["status"] >= 128:
+                # Whatever it was may need time to come back.
+                self._pause()
+            return True
+
+    def _run(self, job, environment, claimed, before):
+        """Runs a command to its end and returns the record of the run."""
+        job.workdir.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
-        status = _run(job, environment, started, claimed)
-        record = {
+        with open(job.log, "ab", opener=only_files) as log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", *job.arguments),
+                    f"--workdir={job.workdir}",
+                ],
+                cwd=job.directory,
+                env={**os.environ, **job.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[claimed.fileno()],
+                # Ctrl-C reaches only the sweep, which stops its commands.
+                start_new_session=True,
+            )
+            status, was_stopped = self._wait(process)
+        lines = _read_last_lines(job.log)
+        if status == 0 and not job.has_results():
+            status = 1
+            lines.append(f"{job.workdir} has no results.json")
+        is_lost = not was_stopped and (status < 0 or status >= 128)
+        return {
             "status": status,
             "seconds": before.get("seconds", 0) + time.monotonic() - start,
             "ended": now(),
             "host": socket.gethostname(),
-            "lines": _read_last_lines(_find_log(job)),
+            "lines": lines,
+            "lost": before["lost"] + is_lost,
         }
-        write_record(job.root, job.name, record)
-        return record
+
+    def _wait(self, process):
+        """Returns the status of a process, and whether it was stopped."""
+        was_stopped = False
+        try:
+            while True:
+                try:
+                    return process.wait(SECONDS), was_stopped
+                except subprocess.TimeoutExpired:
+                    if not was_stopped and self.is_stopped():
+                        was_stopped = True
+                        process.terminate()
+        except BaseException:
+            # The run saves a checkpoint.
+            process.terminate()
+            process.wait()
+            raise
+
+    def _pause(self):
+        end = time.monotonic() + PAUSE
+        while time.monotonic() < end and not self.is_stopped():
+            time.sleep(SECONDS)
 
 
 def has_failed(record):
@@ -130,51 +248,10 @@ def has_failed(record):
     return 0 < record.get("status", 0) < 128
 
 
-def _run(job, environment, started, claimed):
-    """Runs the command to its end and returns its status."""
-    with open(_find_log(job), "ab", opener=only_files) as log:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", *job.arguments),
-                f"--workdir={job.workdir}",
-            ],
-            cwd=job.directory,
-            env={**os.environ, **job.environment, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=[claimed.fileno()],
-            # Ctrl-C reaches only the sweep, which stops its commands.
-            start_new_session=True,
-        )
-        try:
-            started(process)
-            return _wait(process, job)
-        except BaseException:
-            # The run saves a checkpoint.
-            process.terminate()
-            process.wait()
-            raise
-
-
-def _wait(process, job):
-    is_stopping = False
-    while True:
-        try:
-            return process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            if not is_stopping and job.stop and os.path.exists(job.stop):
-                is_stopping = True
-                process.terminate()
-
-
-def find_claim(job):
-    """Returns the `pathlib.Path` of the file that says who runs a job."""
-    return pathlib.Path(job.root, "running", job.name)
-
-
-def _find_log(job):
-    return job.workdir.with_name(f"{job.name}.log")
+def describe_loss(record):
+    """Returns why a command was lost, a str."""
+    status = record.get("status", 0)
+    return f"exit status {status}" if status else "its process is gone"
 
 
 def _read_last_lines(path):
@@ -184,112 +261,13 @@ def _read_last_lines(path):
     return [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
 
 
-@contextlib.contextmanager
-def claim(path, about=None):
-    """Holds the lock of a file that exists as long as somebody holds it.
-
-    Args:
-        path: `pathlib.Path` of the file.
-        about: Dict of what the file says beside the host, the process and the
-            time, or `None`.
-
-    Yields:
-        The open file, or `None` if another process has the lock.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        file = _open_claim(path)
-        try:
-            if not _lock(file):
-                file.close()
-                yield None
-                return
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                    break
-        except OSError:
-            file.close()
-            raise
-        # Whoever had the lock has removed the file.
-        file.close()
-    with file:
-        file.truncate(0)
-        holder = {
-            "host": socket.gethostname(),
-            "process": os.getpid(),
-            "started": now(),
-        }
-        file.write(json.dumps({**holder, **(about or {})}))
-        file.flush()
-        try:
-            yield file
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def _open_claim(path):
-    return open(path, "a+", opener=no_links)
-
-
-def is_locked(path):
-    """Returns whether a process holds the lock of a file."""
-    try:
-        with open(path, "r+", opener=no_links) as file:
-            return not _lock(file)
-    except FileNotFoundError:
-        return False
-
-
-def read_claim(path):
-    """Returns what a claimed file says; `None` if nobody holds its lock.
-
-    An empty dict if whoever holds the lock has not written yet.
-    """
-    if not is_locked(path):
-        return None
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        about = json.loads(_read_text(path))
-        if isinstance(about, dict):
-            return about
-    return {}
-
-
-def is_orphan(about):
-    """Returns whether a claim is of a process of this machine that is gone.
-
-    The command that the process started runs on and holds the lock.
-    """
-    process = about.get("process")
-    if about.get("host") != socket.gethostname() or not isinstance(
-        process, int
-    ):
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        pass
-    return False
-
-
-def _lock(file):
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        raise
-
-
 def read_record(root, name):
     """Returns the record of a run, without fields that are damaged.
 
     An empty dict if there is none, or none that can be read as a record.
     """
     try:
-        record = json.loads(_read_text(_find_record(root, name)))
+        record = json.loads(read_text(_find_record(root, name)))
     except (FileNotFoundError, ValueError):
         return {}
     if not isinstance(record, dict):
@@ -304,22 +282,12 @@ def read_record(root, name):
 def write_record(root, name, record):
     """Writes the record of a run, as a whole or not at all."""
     path = _find_record(root, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
     with open(beside, "w", opener=no_links) as file:
         file.write(json.dumps(record, indent=2) + "\n")
     os.replace(beside, path)
 
 
-def _read_text(path):
-    with open(path, opener=only_files) as file:
-        return file.read()
-
-
 def _find_record(root, name):
     return pathlib.Path(root, "runs", f"{name}.json")
-
-
-def now():
-    """Returns the time as a str that sorts by time."""
-    time_now = datetime.datetime.now(datetime.UTC)
-    return time_now.strftime("%Y-%m-%d %H:%M:%S UTC")

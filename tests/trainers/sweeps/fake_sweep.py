@@ -10,7 +10,7 @@ from tests.trainers.sweeps.files import make_run
 from tests.trainers.workers import Started
 from trainers import sweep
 from trainers.options.command import run
-from trainers.sweeps import coordinator, execution
+from trainers.sweeps import training
 from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.grids.grid import Grid
 from trainers.sweeps.options import SweepConfig
@@ -49,8 +49,7 @@ def main(fake, *flags):
     """Runs the program of the sweep in this process."""
     GRIDS["fake"] = make_fake
     FakeRoot.fake = fake
-    execution.SweepRoot = FakeRoot
-    coordinator.LOOK_AGAIN = 1
+    training.SweepRoot = FakeRoot
     sys.argv = ["sweep", "--grid=fake", *flags]
     run(SweepConfig, {}, sweep.main)
 

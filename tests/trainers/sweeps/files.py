@@ -9,7 +9,7 @@ from tests.trainers.toy import TOY
 from trainers.records.workdir import Workdir
 from trainers.sweeps.grids.grid import Run
 from trainers.sweeps.root import SweepRoot
-from trainers.sweeps.run_process import Job, now
+from trainers.sweeps.work import Job
 
 
 def make_run(seed=0, after=None, row="row", **flags):
@@ -68,6 +68,5 @@ def make_job(path, *arguments, **fields):
         "arguments": (trainer, "--pause=0", *arguments),
         "directory": os.getcwd(),
         "environment": {"PYTHONPATH": os.pathsep.join(sys.path)},
-        "since": now(),
     }
     return Job(**{**known, **fields})

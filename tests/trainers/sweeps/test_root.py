@@ -3,7 +3,6 @@ import json
 import pytest
 
 from tests.trainers.sweeps.files import (
-    make_job,
     make_run,
     open_root,
     write_progress,
@@ -11,7 +10,7 @@ from tests.trainers.sweeps.files import (
     write_results,
 )
 from trainers.errors import ConfigError
-from trainers.sweeps.run_process import claim, run_job
+from trainers.sweeps.claims import claim
 
 
 def test_states_of_a_run(tmp_path):
@@ -26,9 +25,6 @@ def test_states_of_a_run(tmp_path):
     with claim(tmp_path / "running" / run.name):
         assert root.find_state(run) == "running"
         assert root.list_running() == {run.name}
-    (tmp_path / "running" / run.name).touch()
-    assert root.list_running() == set()
-    assert not list((tmp_path / "running").iterdir())
     root.forget_failure(run)
     assert root.find_state(run) == "missing"
     root.write_failure(run, ["a line"])
@@ -57,9 +53,6 @@ def test_a_damaged_record(record, state, tmp_path):
     path.write_text(record)
     assert root.find_state(run) == state
     assert root.read_record(run).get("lines", []) == []
-    job = make_job(tmp_path, name=run.name, since="1")
-    # A failure of which nobody knows the time is not one of this sweep.
-    assert run_job(job)["status"] == 0
 
 
 def test_a_root_that_cannot_be_read(tmp_path):

@@ -1,70 +1,106 @@
-import dataclasses
+"""What a worker does with the runs that it finds."""
+
 import fcntl
-import json
-import os
+
+import pytest
 
 from tests.trainers.sweeps.files import make_job
-from trainers.sweeps import run_process
-from trainers.sweeps.run_process import claim, is_locked, run_job, write_record
+from trainers.sweeps import work
+from trainers.sweeps.claims import claim
+from trainers.sweeps.work import JobList, read_record, write_record
 
 
-def test_a_process_and_its_record(tmp_path):
-    job = make_job(tmp_path, "--fails=3", since="1")
-    record = run_job(job)
-    assert record["status"] == 3
-    assert record["lines"] == ["this went wrong"]
-    # It has failed since: another process need not try again.
-    assert run_job(job) == record
+@pytest.fixture(autouse=True)
+def in_no_time(monkeypatch):
+    monkeypatch.setattr(work, "PAUSE", 0)
+
+
+def make_list(path, *jobs, retries=2):
+    (path / "sweep").touch()
+    return JobList(jobs=jobs, sweep=str(path / "sweep"), retries=retries)
+
+
+def count_starts(job):
+    return len((job.workdir / "starts").read_text().split())
+
+
+def test_a_command_and_its_record(tmp_path):
+    job = make_job(tmp_path, "--fails=3")
+    jobs = make_list(tmp_path, job)
+    jobs.work()
+    record = read_record(tmp_path, "run")
+    assert (record["status"], record["lines"]) == (3, ["this went wrong"])
+    # It has failed: nobody tries again.
+    jobs.work()
+    assert read_record(tmp_path, "run") == record
     (job.workdir / "mended").touch()
-    write_record(tmp_path, "run", {**record, "seconds": 100})
-    again = run_job(dataclasses.replace(job, since="9"))
+    write_record(tmp_path, "run", {**record, "status": -1, "seconds": 100})
+    jobs.work()
+    again = read_record(tmp_path, "run")
     assert again["status"] == 0
     assert 100 < again["seconds"] < 200
     # It has ended well.
-    assert run_job(make_job(tmp_path, since="9")) == again
-    assert (job.workdir / "starts").read_text().count("start") == 2
+    jobs.work()
+    assert count_starts(job) == 2
     assert not list((tmp_path / "running").iterdir())
 
 
-def test_a_process_is_stopped_by_a_file(tmp_path):
-    stop = tmp_path / "stop"
-    job = make_job(tmp_path, stop=str(stop))
-    stop.touch()
-    assert run_job(job) == {"status": -1}
-    assert not job.workdir.exists()
+def test_a_lost_command_is_resumed_but_not_for_ever(tmp_path):
+    job = make_job(tmp_path, "--fails=137")
+    make_list(tmp_path, job).work()
+    record = read_record(tmp_path, "run")
+    assert (record["status"], record["lost"]) == (1, 3)
+    assert record["lines"] == ["lost 3 times: exit status 137"]
+    assert count_starts(job) == 3
+    # A claim that is left is of a command that was lost with its machine.
+    other = make_job(tmp_path, name="other")
+    for lost in (2, 1):
+        other.claim.write_text("{}")
+        write_record(tmp_path, "other", {"lost": lost})
+        make_list(tmp_path, other).work()
+        record = read_record(tmp_path, "other")
+        assert record["lost"] == lost + 1
+        assert record["status"] == (lost == 2)
+    assert count_starts(other) == 1
 
 
-def test_what_another_process_runs_is_left_alone(tmp_path):
+def test_a_run_waits_for_the_one_it_continues(tmp_path):
+    first = make_job(tmp_path, "--fails=3", name="first")
+    second = make_job(tmp_path, name="second", after=first)
+    third = make_job(tmp_path, name="third", after=second)
+    jobs = make_list(tmp_path, second, third, first)
+    jobs.work()
+    assert count_starts(first) == 1
+    assert not second.workdir.exists()
+    (first.workdir / "mended").touch()
+    write_record(tmp_path, "first", {})
+    jobs.work()
+    assert third.has_results()
+
+
+def test_a_stopped_sweep_starts_nothing(tmp_path):
     job = make_job(tmp_path)
-    with claim(tmp_path / "running" / "run"):
-        assert run_job(job) == {"busy": True}
+    jobs = make_list(tmp_path, job)
+    with claim(tmp_path / "running" / "run", {"sweep": jobs.sweep}):
+        assert jobs.count_running() == 1
+    (tmp_path / "sweep").unlink()
+    jobs.work()
+    assert not jobs._train(job, {})
+    assert not job.workdir.exists()
+    assert jobs.count_running() == 0
+
+
+def test_what_another_process_trains_is_left_alone(tmp_path):
+    job = make_job(tmp_path)
+    jobs = make_list(tmp_path, job)
+    with claim(job.claim, {"sweep": "other"}):
+        assert not jobs._train(job, {})
+        assert jobs.count_running() == 0
+        # It may be about to write whose it is.
+        job.claim.write_text("")
+        assert jobs.count_running() == 1
     job.workdir.mkdir(parents=True)
     with (job.workdir / "run.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert run_job(job) == {"busy": True}
-        assert is_locked(job.workdir / "run.lock")
-    assert not is_locked(job.workdir / "run.lock")
-    assert not is_locked(tmp_path / "nothing")
-
-
-def test_what_a_killed_process_left_can_be_claimed(tmp_path):
-    path = tmp_path / "running"
-    path.write_text("a long text of a process that is gone" * 9)
-    with claim(path):
-        assert json.loads(path.read_text())["process"] == os.getpid()
-        with claim(path) as second:
-            assert second is None
-    assert not path.exists()
-
-
-def test_a_claim_that_its_holder_removes_is_made_again(tmp_path, monkeypatch):
-    path, lock = tmp_path / "running", run_process._lock
-
-    def remove_first(file):
-        monkeypatch.setattr(run_process, "_lock", lock)
-        path.unlink()
-        return lock(file)
-
-    monkeypatch.setattr(run_process, "_lock", remove_first)
-    with claim(path):
-        assert path.exists()
+        assert not jobs._train(job, {})
+    assert jobs._train(job, {})
