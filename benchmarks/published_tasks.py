@@ -97,7 +97,7 @@ METHODS = {
     "ASEntmax": {
         "encoding": "NAPE",
         "score_factor": "adaptive",
-        "attention_weights": "entmax",
+        "attention_normalizer": "entmax",
     },
 }
 DEFINE_names("only", [], "Methods to train; none: all.", METHODS)

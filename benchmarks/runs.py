@@ -19,6 +19,7 @@ from trainers.engine.problem import average_unseen
 from trainers.errors import ConfigError
 from trainers.options.command import errors_as_statuses
 from trainers.options.lengths import parse_lengths
+from trainers.options.option import format_flag
 from trainers.records.markdown import code, table
 from trainers.records.workdir import read_results
 from trainers.sweeps.grids.grid import Run, list_runs
@@ -79,7 +80,7 @@ class Row:
         if self.run.after is not None:
             source = pathlib.Path(FLAGS.root) / "runs" / self.run.after.name
             words = ["trainers.finetune", str(source)]
-        words += [f"--{name}={value}" for name, value in self.flags.items()]
+        words += [format_flag(*each) for each in self.flags.items()]
         return shlex.join(["python", "-m", *words])
 
 

@@ -42,7 +42,7 @@ _NUMBERS = [f"{topology.chips}" for topology in SLICES]
 TRAINERS = (
     *({"backend": "tensorflow", **flags} for flags in PUBLISHED),
     *(
-        {"backend": "jax", "fused": "false", **flags}
+        {"backend": "jax", "fused": "never", **flags}
         for flags in PUBLISHED_WITH_JAX
     ),
 )
@@ -260,7 +260,7 @@ def _format_gathers(results):
     found = {}
     for row in results:
         if row["trainer"] == "enwik8" and row["status"] == "compiled":
-            fused = row.get("fused", "false") == "true"
+            fused = row.get("fused", "never") == "always"
             place = (row["backend"], row["topology"], row["mode"])
             found.setdefault((*place, row["tokens"], fused), []).append(row)
     rows = []

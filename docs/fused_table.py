@@ -80,7 +80,7 @@ def _read_rows():
                 # `NoPE` is the first one.
                 list(ENCODINGS).index(row["encoding"]),
             )
-            fused = row.get("fused", "false") == "true"
+            fused = row.get("fused", "never") == "always"
             found.setdefault(place, {})[fused] = row
     return {
         place: rows for place, rows in sorted(found.items()) if True in rows

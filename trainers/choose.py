@@ -36,11 +36,16 @@ from trainers.options.command import errors_as_statuses, run
 from trainers.options.fields import TrainerConfig, resolve
 from trainers.options.option import options
 from trainers.options.parsing import find_operand, find_request
-from trainers.records.opened_run import make_problem, registered
+from trainers.records.opened_run import (
+    list_booleans,
+    make_problem,
+    registered,
+)
 from trainers.records.progress import format_seconds
 from trainers.records.seeds import find_deviation
 from trainers.reports.reading import read_saved
 from trainers.sweeps.grids import Run
+from trainers.sweeps.options import SweepConfig
 from trainers.sweeps.training import measure, open_root, train_all
 
 
@@ -131,7 +136,7 @@ def _train(config, root, runs):
     left = [run for run in runs if not root.is_finished(run)]
     if not left:
         return
-    if config.retry_failed == "true":
+    if config.retry_failed:
         for run_ in left:
             root.forget_failure(run_)
     # One of them says how long all of them take; no step is lost.
@@ -162,7 +167,7 @@ def _measure(root, runs):
 def run_command():
     """Runs this command with the flags of the command line."""
     with errors_as_statuses():
-        trainer = find_operand(sys.argv)
+        trainer = find_operand(sys.argv, list_booleans(SweepConfig))
         if trainer is not None:
             check_choice("the trainer", trainer, [*registered()])
             experiment = registered()[trainer]

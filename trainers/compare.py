@@ -62,8 +62,8 @@ class CompareConfig:
     output: str = option(
         "",
         "Directory for comparison.png and comparison.md, whose names get a "
-        "number where those of other runs are; none: the directory that all "
-        "runs are in.",
+        "number where those of other runs are (empty: the directory of all "
+        "runs).",
         is_path=True,
     )
 

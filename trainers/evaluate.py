@@ -64,8 +64,8 @@ class EvaluateConfig(DeviceConfig, RunConfig):
 
     test_lengths: str = option(
         "",
-        "Lengths to evaluate in addition to the trained ones; none: those of "
-        "the run.",
+        "Lengths to evaluate in addition to the trained ones (empty: those of "
+        "the run).",
     )
     test_sizes: str = option(
         "", "Sizes to evaluate instead, for a run that is trained on images."

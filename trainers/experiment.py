@@ -422,6 +422,6 @@ class _Run:
 
 def _should_compile(config, strategy):
     if config.compile != "auto":
-        return config.compile == "true"
+        return config.compile == "always"
     # On CPUs, XLA was measured to be slower than TensorFlow's own kernels.
     return not all("CPU" in device for device in strategy.devices)

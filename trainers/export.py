@@ -52,7 +52,7 @@ class ExportConfig(RunConfig):
         "keras", "Kind of file to write.", choices=tuple(FILES)
     )
     output: str = option(
-        "", "Directory to write to; none: RUN/export.", is_path=True
+        "", "Directory to write to (empty: RUN/export).", is_path=True
     )
 
     def validate(self):

@@ -22,7 +22,7 @@ from trainers.options.fields import CheckpointConfig, TrainerConfig
 from trainers.options.option import option, options, select_options
 from trainers.options.own_classes import name_of
 from trainers.options.parsing import find_operand, find_request
-from trainers.records.opened_run import open_run
+from trainers.records.opened_run import list_booleans, open_run
 from trainers.records.workdir import read_config
 
 WITHOUT = ("preset", "initialize_from")
@@ -125,7 +125,7 @@ def find_source(opened, text, workdir):
 def run_command():
     """Runs this command with the flags of the command line."""
     with errors_as_statuses():
-        text = find_operand(sys.argv)
+        text = find_operand(sys.argv, list_booleans())
         if text is not None:
             defaults = open_run(text).config
         elif find_request(sys.argv) is not None:

@@ -72,7 +72,7 @@ class ImageProblem(ClassificationProblem):
                 config.stored_sizes,
                 config.cache_dir,
                 classes=config.classes,
-                bad_images=config.bad_images,
+                invalid_images=config.invalid_images,
                 report=Line().show,
             )
 
@@ -92,7 +92,7 @@ class ImageProblem(ClassificationProblem):
             seed=self.config.seed,
             delimiter=self.config.row_end,
             crop=self.config.random_crop,
-            flip=self.config.random_flip == "true",
+            flip=self.config.random_flip,
             **steps,
         )
 

@@ -49,7 +49,7 @@ class WrittenAnswer(AnswerProblem):
         if not config.is_looped:
             return found
         # An evaluation marks the examples that it counts.
-        if "used" in batch and config.evaluated_loops == "settled":
+        if "used" in batch and config.evaluated_loops == "until_confident":
             most = config.find_loops(max(self.lengths))
             return {**found, "loops": most, "scored": batch["scored"]}
         loops = batch["problem_lengths"]

@@ -1,6 +1,6 @@
 """Trains all models of a table or a figure, and resumes them.
 
-    python -m trainers.sweep --grid=ruoss_table_1 --dry_run=true
+    python -m trainers.sweep --grid=ruoss_table_1 --dry_run
     python -m trainers.sweep --grid=ruoss_table_1 --jobs=2
     python -m trainers.sweep --grid=ruoss_table_1 --size=paper --shard=3/64
     python -m trainers.sweep --grid=ruoss_table_1 --engine=ray --address=auto
@@ -37,16 +37,16 @@ def main(config):
     root = open_root(path, arguments)
     for run in runs:
         root.make_config(run)
-    if config.measure == "true":
+    if config.measure:
         measure(config, root, runs)
-    ends = config.dry_run != "false" or config.measure == "true"
-    if config.retry_failed == "true" and not ends:
+    ends = config.dry_run or config.measure
+    if config.retry_failed and not ends:
         for run in runs:
             if root.find_state(run) == "failed":
                 root.forget_failure(run)
     _describe(root, grid, runs)
-    if config.dry_run != "false":
-        _list_commands(root, runs, config.dry_run == "all")
+    if config.dry_run:
+        _list_commands(root, runs, config.all_commands)
     if not ends:
         train_all(config, root, runs)
 
@@ -59,7 +59,7 @@ def _list_commands(root, runs, all_of_them):
         words = ["python", "-m", *job.arguments, f"--workdir={job.workdir}"]
         print(f"{root.find_state(run)}: {shlex.join(words)}")
     if runs[shown:]:
-        print(f"{len(runs[shown:])} more: --dry_run=all lists all commands")
+        print(f"{len(runs[shown:])} more: --all_commands lists all of them")
 
 
 def _describe(root, grid, runs):
@@ -81,7 +81,7 @@ def _describe(root, grid, runs):
     if unknown:
         print(
             f"no estimate for {unknown} runs: none of their trainer has "
-            "begun; --measure=true begins one of each row"
+            "begun; --measure begins one of each row"
         )
 
 

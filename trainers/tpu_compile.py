@@ -31,7 +31,7 @@ def main(config):
         TrainingError: If a program does not compile or is too large.
     """
     Topology(config.topology).devices()
-    table = config.table == "true"
+    table = config.table
     path = config.results or (tpu_table.TABLE if table else tpu_table.OWN)
     results = tpu_table.Results(path)
     print(f"results: {path}", flush=True)
@@ -41,12 +41,12 @@ def main(config):
     missing = [
         program
         for program in wanted
-        if config.force == "true" or program.key not in results
+        if config.force or program.key not in results
     ]
     if len(missing) < len(wanted):
         print(
             f"{len(wanted) - len(missing)} of {len(wanted)} programs are in "
-            f"{path} already; --force=true compiles them again."
+            f"{path} already; --force compiles them again."
         )
         for program in wanted if not table else ():
             if program not in missing:

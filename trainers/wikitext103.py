@@ -35,8 +35,8 @@ class Wikitext103Config(WindowsConfig):
 
     vocabulary: str = option(
         "",
-        "Directory with GPT-2's vocab.json and merges.txt; none: word pieces "
-        "that are learned from the text.",
+        "Directory with GPT-2's vocab.json and merges.txt (empty: word "
+        "pieces that are learned from the text).",
         is_path=True,
         changes_program=True,
         names_data=True,

@@ -10,7 +10,7 @@ from datasets.images.noise import CLASSES as NOISE
 from datasets.images.noise import open_noise
 from datasets.images.source import ImageError, Images
 from datasets.images.store import (
-    BAD_IMAGES,
+    INVALID_IMAGES,
     PixelStore,
     describe_skipped,
     open_store,
@@ -41,8 +41,8 @@ IMAGES = {
 """Data sets by name."""
 
 __all__ = [
-    "BAD_IMAGES",
     "IMAGES",
+    "INVALID_IMAGES",
     "ImageError",
     "Images",
     "PixelStore",

@@ -23,7 +23,7 @@ from datasets.files import only_files, write_whole
 from datasets.images.decode import check_installed, decode
 from datasets.images.source import ImageError
 
-BAD_IMAGES = ("refuse", "skip")
+INVALID_IMAGES = ("error", "skip")
 """Ways to treat an image that cannot be decoded."""
 
 _CHUNK = 256
@@ -105,7 +105,7 @@ def open_stores(sources, sizes, directory, *, classes, **options):
         sizes: Dict from the name of a split to a list of sizes.
         directory: Path of the directory for the files.
         classes: int. Number of classes; labels are below it.
-        **options: `bad_images` and `report`.
+        **options: `invalid_images` and `report`.
 
     Returns:
         Dict from the name of a split to its `PixelStore`.
@@ -131,14 +131,14 @@ def open_stores(sources, sizes, directory, *, classes, **options):
     return stores
 
 
-def open_store(source, sizes, directory, *, bad_images="refuse", report):
+def open_store(source, sizes, directory, *, invalid_images="error", report):
     """Opens the decoded images of a split; decodes them where necessary.
 
     Args:
         source: `Source` of the split.
         sizes: List of pairs of int, heights and widths.
         directory: Path of the directory for the files.
-        bad_images: What happens to images that cannot be decoded, and to
+        invalid_images: What happens to images that cannot be decoded, and to
             classes without images: `"refuse"` or `"skip"`.
         report: Function of a line of text, called with the progress.
 
@@ -150,13 +150,13 @@ def open_store(source, sizes, directory, *, bad_images="refuse", report):
             no image is left, or if the files cannot be written.
     """
     check_installed()
-    if source.empty_classes and bad_images == "refuse":
+    if source.empty_classes and invalid_images == "error":
         raise ImageError(
             f"{source.name} has no image of {_list(source.empty_classes)}: add "
-            "some, or go on without them by --bad_images=skip."
+            "some, or go on without them by --invalid_images=skip."
         )
     if source.in_memory:
-        return _read_all(source, sizes, bad_images)
+        return _read_all(source, sizes, invalid_images)
     paths = _list_paths(source, sizes, pathlib.Path(directory))
     try:
         found = {size: _open(path, size) for size, path in paths.items()}
@@ -167,7 +167,7 @@ def open_store(source, sizes, directory, *, bad_images="refuse", report):
             missing = paths
         if missing:
             pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
-            _decode(source, missing, bad_images, report)
+            _decode(source, missing, invalid_images, report)
             found |= {size: _open(path, size) for size, path in missing.items()}
     except OSError as error:
         raise ImageError(
@@ -176,7 +176,7 @@ def open_store(source, sizes, directory, *, bad_images="refuse", report):
         ) from None
     images = {size: opened[0] for size, opened in found.items()}
     _, labels, skipped, contents = next(iter(found.values()))
-    _check_skipped(source, skipped.tolist(), bad_images)
+    _check_skipped(source, skipped.tolist(), invalid_images)
     return PixelStore(
         images, labels, skipped.tolist(), contents=contents.tobytes()
     )
@@ -192,7 +192,7 @@ def _have_same_images(found):
     )
 
 
-def _read_all(source, sizes, bad_images):
+def _read_all(source, sizes, invalid_images):
     images, labels, skipped, contents = [], [], [], hashlib.sha256()
     for label, gray, content in _decode_items(
         source, sizes, lambda line: None, skipped
@@ -200,7 +200,7 @@ def _read_all(source, sizes, bad_images):
         images.append(gray)
         labels.append(label)
         contents.update(content)
-    _check_skipped(source, skipped, bad_images)
+    _check_skipped(source, skipped, invalid_images)
     _check_any(source, labels)
     stacked = map(np.stack, zip(*images, strict=True))
     return PixelStore(
@@ -211,7 +211,7 @@ def _read_all(source, sizes, bad_images):
     )
 
 
-def _decode(source, paths, bad_images, report):
+def _decode(source, paths, invalid_images, report):
     """Writes the files of some sizes."""
     labels, skipped, contents = [], [], hashlib.sha256()
     with contextlib.ExitStack() as stack:
@@ -225,7 +225,7 @@ def _decode(source, paths, bad_images, report):
             contents.update(content)
             for file, image in zip(files, images, strict=True):
                 file.write(image.tobytes())
-        _check_skipped(source, skipped, bad_images)
+        _check_skipped(source, skipped, invalid_images)
         _check_any(source, labels)
     for path in paths.values():
         with write_whole(path.with_suffix(".npz")) as file:
@@ -316,12 +316,12 @@ def _check_any(source, labels):
         )
 
 
-def _check_skipped(source, skipped, bad_images):
-    if skipped and bad_images == "refuse":
+def _check_skipped(source, skipped, invalid_images):
+    if skipped and invalid_images == "error":
         raise ImageError(
             f"{source.name} has images that cannot be decoded, "
             f"{_list(skipped)}: replace or remove them, or leave such images "
-            "out with --bad_images=skip."
+            "out with --invalid_images=skip."
         )
 
 

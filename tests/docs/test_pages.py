@@ -150,7 +150,7 @@ def shorten(command):
         flags = {**flags, **short}
         if name == "trainers.sweep":
             # Cells have tests of their own.
-            flags = {**flags, "measure": "false", "dry_run": "true"}
+            flags = {**flags, "measure": False, "dry_run": True}
     before = command.partition("python -m")[0].rpartition("&&")[2].split()
     variables = dict(word.split("=", 1) for word in before)
     words = [

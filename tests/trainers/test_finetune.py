@@ -213,11 +213,12 @@ def test_the_run_is_found_among_flags():
     for arguments, wanted in (
         (["--steps=3", "RUN"], "RUN"),
         (["--steps", "3", "RUN"], "RUN"),
+        (["--norandom_flip", "RUN"], "RUN"),
         (["--encoding=ALiBi", "--", "RUN"], "RUN"),
         (["--steps=3"], None),
         ([], None),
     ):
-        assert find_operand(["program", *arguments]) == wanted
+        assert find_operand(["program", *arguments], {"random_flip"}) == wanted
 
 
 @pytest.mark.process

@@ -93,11 +93,14 @@ def test_classes_of_a_folder(tmp_path):
     (tmp_path / "images" / "a" / "bad.png").write_bytes(b"")
     for wrong, message in (
         ({}, r"cannot be decoded, .*bad\.png"),
-        ({"bad_images": "skip", "num_classes": 2}, "from 0 to 2, but the mod"),
+        (
+            {"invalid_images": "skip", "num_classes": 2},
+            "from 0 to 2, but the mod",
+        ),
     ):
         with pytest.raises(ConfigError, match=message):
             make_parts(**folder, **wrong)[2].prepare()
-    _, _, problem = make_parts(**folder, bad_images="skip")
+    _, _, problem = make_parts(**folder, invalid_images="skip")
     problem.prepare()
     assert problem.note.startswith("1 image(s) could not be decoded: ")
 

@@ -95,7 +95,7 @@ def test_blocks_are_repeated_as_flags_say():
         train_length="2-3",
         test_lengths="5",
         loops="length",
-        evaluated_loops="settled",
+        evaluated_loops="until_confident",
         batch_size=4,
     )
     assert model.loops == 3
@@ -219,11 +219,14 @@ def test_what_cannot_work_is_refused(tmp_path):
         ({"task": "copy_replace", "template": "paper"}, "templates code; got"),
         ({"task": "scan", "test_lengths": "49"}, "no problem of length 49"),
         ({"task": "lego", "test_lengths": "27"}, "lengths from 2 to 26, .*27"),
-        ({"task": "sort", "scratchpad": "output,variable"}, "no variable: lea"),
+        ({"task": "sort", "scratchpad": "output,variable"}, "no variable: rem"),
         ({"loops": "0"}, "--loops takes `length` or a number from 1 to 9999"),
-        ({"evaluated_loops": "settled"}, "give --loops=length or a number ab"),
-        ({"structured": 0.5}, "summation has no structured problems: leave"),
-        ({"kinds": "all"}, "summation has no kinds of problems: leave"),
+        (
+            {"evaluated_loops": "until_confident"},
+            "give --loops=length or a number ab",
+        ),
+        ({"structured": 0.5}, "summation has no structured problems: rem"),
+        ({"kinds": "all"}, "summation has no kinds of problems: remove"),
         ({"task": "aligned_copy", "kinds": "uniform,nines"}, "got 'nines'"),
         ({"data_dir": "x"}, "no effect with --task=summation, which reads no"),
         ({"task": "pcfg", "data_dir": "/no"}, r"cannot read /no/train.src"),

@@ -169,7 +169,7 @@ def test_what_is_in_the_file_is_not_compiled_again(tmp_path, asked):
     path.write_text(path.read_text()[:-20])
     tpu_compile.main(config_of(**flags))
     assert len(asked) == 3
-    tpu_compile.main(config_of(force="true", **flags))
+    tpu_compile.main(config_of(force=True, **flags))
     # The newest row of a program counts.
     rows = list(Results(path))
     assert [row["compile_seconds"] for row in rows] == [4.0, 5.0]

@@ -20,13 +20,13 @@ class AnalyzeConfig(RunConfig):
     )
     matrices: str = option(
         "",
-        "Lengths that the run evaluates, to draw attention matrices at, beside "
-        "the longest trained one; none: no matrices.",
+        "Evaluated lengths at which to plot attention matrices, in addition to "
+        "the longest trained one (empty: no matrices).",
     )
     activations: str = option(
         "",
-        "Lengths that the run evaluates, to draw activations at, beside the "
-        "longest trained one; none: no activations.",
+        "Evaluated lengths at which to plot activations, in addition to the "
+        "longest trained one (empty: no activations).",
     )
 
     def validate(self):

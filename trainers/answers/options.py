@@ -115,10 +115,10 @@ class AnswersConfig(LengthsConfig):
     )
     evaluated_loops: str = option(
         "same",
-        "Number of times at evaluation; same: that of --loops; settled: the "
-        "most confident iteration, at most as many as for the longest "
-        "problem.",
-        choices=("same", "settled"),
+        "Number of times at evaluation; same: that of --loops; "
+        "until_confident: the loop whose answer is most confident, up to the "
+        "number of loops of the longest problem.",
+        choices=("same", "until_confident"),
         changes_program=True,
     )
     data_dir: str = option(
@@ -167,12 +167,13 @@ class AnswersConfig(LengthsConfig):
         self.evaluated_kinds  # noqa: B018, raises
         if self.structured and not self.text_task.kinds:
             raise ConfigError(
-                f"--task={self.task} has no structured problems: leave "
-                "--structured out."
+                f"--task={self.task} has no structured problems: remove "
+                "--structured."
             )
-        if self.evaluated_loops == "settled" and not self.is_looped:
+        if self.evaluated_loops == "until_confident" and not self.is_looped:
             raise ConfigError(
-                "--evaluated_loops=settled repeats blocks: give --loops=length "
+                "--evaluated_loops=until_confident repeats blocks: give "
+                "--loops=length "
                 "or a number above 1."
             )
 
@@ -207,7 +208,7 @@ class AnswersConfig(LengthsConfig):
             return ()
         if not self.text_task.step_words:
             raise ConfigError(
-                f"--task={self.task} has no steps: leave --scratchpad out."
+                f"--task={self.task} has no steps: remove --scratchpad."
             )
         if self.scratchpad == "all":
             return FIELDS
@@ -220,8 +221,8 @@ class AnswersConfig(LengthsConfig):
                 )
             if name not in _list_fields(self.text_task):
                 raise ConfigError(
-                    f"the steps of --task={self.task} have no {name}: leave it "
-                    "out of --scratchpad."
+                    f"the steps of --task={self.task} have no {name}: remove "
+                    "it from --scratchpad."
                 )
         return tuple(name for name in FIELDS if name in given)
 
@@ -233,8 +234,7 @@ class AnswersConfig(LengthsConfig):
         known = self.text_task.kinds
         if not known:
             raise ConfigError(
-                f"--task={self.task} has no kinds of problems: leave --kinds "
-                "out."
+                f"--task={self.task} has no kinds of problems: remove --kinds."
             )
         given = known if self.kinds == "all" else self.kinds.split(",")
         for kind in given:

@@ -54,7 +54,7 @@ class ChooseConfig(select_options(SweepConfig, *OF_SWEEPS)):
     )
     root: str = option(
         "",
-        "Directory of the runs and the report; none: runs/choose/TITLE.",
+        "Directory of the runs and the report (empty: runs/choose/TITLE).",
         is_path=True,
     )
 

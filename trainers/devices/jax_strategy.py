@@ -114,7 +114,7 @@ def make_strategy(name, tpu="local"):
     """
     if tpu != "local":
         raise ConfigError(
-            "JAX runs on the hosts of a TPU themselves: leave --tpu out, and "
+            "JAX runs on the hosts of a TPU themselves: remove --tpu, and "
             "start the command on each of them."
         )
     if name == "tpu" and not find_local_tpus():

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from datasets.images import BAD_IMAGES, IMAGES, ImageError
+from datasets.images import IMAGES, INVALID_IMAGES, ImageError
 from datasets.images.pixels import DELIMITERS
 from trainers.errors import ConfigError, DataError, as_config_errors
 from trainers.images.sizes import MAX_SIZES, merge_sizes, parse_sizes
@@ -19,7 +19,7 @@ class ImagesConfig(TrainerConfig):
     )
     data_dir: str = option(
         "",
-        "Directory of the data; none: that of TensorFlow Datasets.",
+        "Directory of the data (empty: that of TensorFlow Datasets).",
         is_path=True,
         changes_result=False,
         names_data=True,
@@ -30,11 +30,11 @@ class ImagesConfig(TrainerConfig):
         is_path=True,
         changes_result=False,
     )
-    bad_images: str = option(
-        "refuse",
-        "What to do with images that cannot be decoded, and with classes "
-        "without images.",
-        choices=BAD_IMAGES,
+    invalid_images: str = option(
+        "error",
+        "Whether images that cannot be decoded and classes without images are "
+        "an error or skipped.",
+        choices=INVALID_IMAGES,
     )
     num_classes: int = option(
         0,
@@ -63,11 +63,8 @@ class ImagesConfig(TrainerConfig):
         least=0,
         most=1024,
     )
-    random_flip: str = option(
-        "false",
-        "Whether to flip each training image horizontally with probability "
-        "1/2.",
-        choices=("true", "false"),
+    random_flip: bool = option(
+        False, "Flip each training image horizontally with probability 1/2."
     )
     architecture: str = option(
         "encoder_decoder",

@@ -63,7 +63,7 @@ def merge_sizes(*parts):
             raise ConfigError(
                 f"images of {format_size(other)} and of {format_size(size)} "
                 f"pixels both have {tokens} tokens, by which results are told "
-                "apart: leave one size out."
+                "apart: remove one size."
             )
     if len(merged) > MAX_SIZES:
         raise ConfigError(
@@ -93,7 +93,7 @@ def check_grid(encoding, sizes):
         rows, columns = grid.shape(tokens)
         if (rows, columns) != (size[0], size[1] + 1):
             remedy = (
-                "leave its width out, which is then counted"
+                "remove its width, which is then counted"
                 if grid.width
                 else "choose sizes that are more nearly square"
             )

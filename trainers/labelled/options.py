@@ -43,23 +43,23 @@ class ExamplesConfig(LengthsConfig):
     )
     test_data: str = option(
         "",
-        "Other examples to test on, in the same form; none: the longer ones "
-        "of --data.",
+        "Other examples to test on, in the same form (empty: the longer ones "
+        "of --data).",
         changes_result=False,
         names_data=True,
     )
     input: str = option(
         "",
-        "Column of the input; none: `input`, or the first of two columns.",
+        "Column of the input (empty: `input`, or the first of two columns).",
     )
     target: str = option(
         "",
-        "Column of the target; none: `target`, or the second of two columns.",
+        "Column of the target (empty: `target`, or the second of two columns).",
     )
     length: str = option(
         "",
-        "Column of the length, a number, or a text whose tokens are counted; "
-        "none: the number of tokens of the input.",
+        "Column of the length, a number, or a text whose tokens are counted "
+        "(empty: the number of tokens of the input).",
     )
     kind: str = option(
         "auto",
@@ -125,7 +125,7 @@ class ExamplesConfig(LengthsConfig):
         super().validate()
         if self.model == "encoder" and self.resolved.kind == "answer":
             raise ConfigError(
-                "--model=encoder writes no answers: leave it out, or give "
+                "--model=encoder writes no answers: remove it, or give "
                 "--kind=label."
             )
 

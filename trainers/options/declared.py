@@ -15,7 +15,7 @@ from trainers.options.parsing import check_operands, parse
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-_KINDS = {"str": str, "int": int, "float": float}
+_KINDS = {"str": str, "int": int, "float": float, "bool": bool}
 _OPERATORS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -32,7 +32,7 @@ class Flag:
     """A flag.
 
     Attributes:
-        kind: Its type, str, int or float.
+        kind: Its type: str, int, float or bool.
         option: Its `Option`, without what is not known and without its help.
         called: Tuple of the names that its value may call; empty: it takes no
             calls, or they are not known.

@@ -38,7 +38,7 @@ def with_evaluation(config, evaluation):
     if changed == config:
         raise ConfigError(
             "--evaluation chooses how positions are drawn, but "
-            f"--encoding={config.encoding} draws none: leave it out."
+            f"--encoding={config.encoding} draws none: remove it."
         )
     # Its constructors check the value.
     build_encoding(changed)

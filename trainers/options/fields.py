@@ -20,6 +20,7 @@ from trainers.options.lengths import parse_lengths
 from trainers.options.option import (
     check_options,
     check_unused,
+    format_flag,
     option,
     options,
 )
@@ -37,17 +38,17 @@ class DeviceConfig:
     )
     tpu: str = option(
         "local",
-        "TPU of --strategy=tpu: local, or its name or address.",
+        "Which TPU, with --strategy=tpu: local, or a name or address.",
         changes_result=False,
     )
     compile: str = option(
         "auto",
         "Whether XLA compiles the model; auto: not on CPUs.",
-        choices=("auto", "true", "false"),
+        choices=("auto", "always", "never"),
     )
 
     def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
+        """Raises `ConfigError` for the first invalid value."""
         check_options(self)
         for name, reason in self.unused.items():
             check_unused(self, [name], reason)
@@ -69,7 +70,7 @@ class CheckpointConfig:
     )
 
     def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
+        """Raises `ConfigError` for the first invalid value."""
         check_options(self)
 
 
@@ -79,14 +80,14 @@ class RunConfig(CheckpointConfig):
 
     data_dir: str = option(
         "",
-        "Directory of the data of RUN, if they have moved; none: as in the "
-        "run.",
+        "Directory of the data of RUN, if they have moved (empty: the "
+        "directory that the run used).",
         is_path=True,
     )
     evaluation: str = option(
         "",
-        "How samplers choose positions, such as even or ordinal; none: as in "
-        "the run.",
+        "How samplers choose positions, such as even or ordinal (empty: as "
+        "in the run).",
     )
 
 
@@ -107,8 +108,8 @@ class TrainerConfig(DeviceConfig):
     )
     encoding: str = option(
         "",
-        "Positional encoding, by name or call; none: compare RoPE with "
-        "RandomizedRoPE.",
+        "Positional encoding, by name or call (empty: a demonstration that "
+        "compares RoPE with RandomizedRoPE).",
         registry=ALL_ENCODINGS,
         base=PositionalEncoding,
         changes_program=True,
@@ -129,29 +130,28 @@ class TrainerConfig(DeviceConfig):
     )
     score_factor: str = option(
         "none",
-        "Factor of attention scores: none; head, a learned number of each "
-        "head; log_length, that times the logarithm of the number of keys "
-        "(scalable softmax); adaptive, a learned function of each token and "
-        "its index; or evaluation_log_length, which learns nothing: the "
-        "logarithm, divided by that of the trained length, for queries that "
-        "see more keys.",
+        "Factor of attention scores. head: a learned scalar for each head; "
+        "log_length: that times log(n), with n visible keys (scalable "
+        "softmax); adaptive: a learned function of each token and its index; "
+        "evaluation_log_length: at evaluation only, log(n) / "
+        "log(train_length) once n exceeds the trained length.",
         choices=(
             *("none", "head", "log_length", "adaptive"),
             "evaluation_log_length",
         ),
         changes_program=True,
     )
-    attention_weights: str = option(
+    attention_normalizer: str = option(
         "softmax",
-        "How scores become weights of attention: softmax; or entmax, which "
-        "gives keys with low scores the weight 0.",
+        "How attention scores become weights: softmax; or entmax, which is "
+        "sparse: keys with low scores have the weight 0.",
         choices=("softmax", "entmax"),
         changes_program=True,
     )
     max_position: int = option(
         0,
-        "Range of positions of encodings and samplers that have one; 0: a "
-        "power of two above the longest sequence.",
+        "Range of positions of encodings and samplers that have one; 0: the "
+        "next power of two above the longest sequence.",
         least=0,
         most=LARGEST_POSITION,
         changes_program=True,
@@ -159,19 +159,20 @@ class TrainerConfig(DeviceConfig):
     chunk_size: int = option(
         0,
         "Number of queries whose attention scores are in memory at a time, "
-        "which saves memory; 0: all, up to 2,048 x 2,048 pairs of tokens.",
+        "which saves memory; 0: every query, up to 2,048 x 2,048 scores.",
         least=0,
         changes_program=True,
     )
     fused: str = option(
         "auto",
         "Whether attention uses fused kernels, which need JAX and a TPU.",
-        choices=("auto", "true", "false"),
+        choices=("auto", "always", "never"),
         changes_program=True,
     )
-    draw: str = option(
+    share_positions: str = option(
         "model",
-        "Draw positions once per model, or once per layer.",
+        "model: all layers share the random positions of a sampler; layer: "
+        "each layer has its own.",
         choices=("model", "layer"),
         changes_program=True,
     )
@@ -224,7 +225,7 @@ class TrainerConfig(DeviceConfig):
         0, "Seed of weights, data, positions and dropout.", least=0
     )
     buckets: int = option(
-        4, "Number of padded lengths in training, each a program.", most=64
+        4, "Number of padded lengths in training; each compiles once.", most=64
     )
     evaluate_every: int = option(
         0, "Number of steps between evaluations; 0: only at the end.", least=0
@@ -255,7 +256,7 @@ class TrainerConfig(DeviceConfig):
     initialize_from: str = option(
         "",
         "Run, or one of its checkpoints, to take initial weights from; the "
-        "encoding may differ. None: random weights.",
+        "encoding may differ (empty: random weights).",
         is_path=True,
     )
     workdir: str = option(
@@ -266,10 +267,10 @@ class TrainerConfig(DeviceConfig):
     )
 
     def validate(self):
-        """Raises `ConfigError` for the first value that cannot work."""
+        """Raises `ConfigError` for the first invalid value."""
         super().validate()
         if self.sampler and not self.encoding:
-            raise ConfigError("--sampler needs an --encoding to go with.")
+            raise ConfigError("--sampler requires --encoding.")
         if self.warmup_steps >= self.steps:
             raise ConfigError(
                 f"--warmup_steps must be below --steps={self.steps}; got "
@@ -279,9 +280,9 @@ class TrainerConfig(DeviceConfig):
         max(self.evaluated_lengths)  # Raises the error of a wrong one.
         if self.strategy == "tpu":
             self._validate_tpu()
-        if self.compile == "false" and keras.backend.backend() == "jax":
+        if self.compile == "never" and keras.backend.backend() == "jax":
             raise ConfigError(
-                "JAX runs compiled programs only: leave --compile=false out."
+                "JAX can only run compiled programs: remove --compile=never."
             )
 
     def _validate_schedule(self):
@@ -294,9 +295,9 @@ class TrainerConfig(DeviceConfig):
             raise ConfigError(
                 "TPUs compute in bfloat16: --precision=mixed_bfloat16."
             )
-        if self.compile == "false":
+        if self.compile == "never":
             raise ConfigError(
-                "TPUs run compiled programs only: leave --compile=false out."
+                "TPUs can only run compiled programs: remove --compile=never."
             )
 
     @property
@@ -379,7 +380,9 @@ def describe_changes(config, presets):
     """
     preset = dataclasses.asdict(type(config)(**presets.get(config.preset, {})))
     return " ".join(
-        f"--{name}={shlex.quote(str(value))}"
+        format_flag(
+            name, shlex.quote(value) if isinstance(value, str) else value
+        )
         for name, value in dataclasses.asdict(config).items()
         if value != preset[name]
     )

@@ -15,7 +15,7 @@ from keras_lengen.layers.transformer import OF_BLOCK
 from trainers.errors import ConfigError
 from trainers.options.choices import described, suggest
 from trainers.options.layers import FROM_FLAGS
-from trainers.options.option import options
+from trainers.options.option import format_flag, options
 
 WIDTH = 79
 """Largest number of columns of a line."""
@@ -139,7 +139,10 @@ def _format_flag(config_class, presets, name):
     ]
     if of_presets:
         text += f" With {'; '.join(of_presets)}."
-    return f"  --{name}={default}\n" + _fill(text, indent=6)
+    head = f"  {format_flag(name, default)}"
+    if default is False:
+        head = f"  --{name}"
+    return f"{head}\n" + _fill(text, indent=6)
 
 
 def _find_preset(config_class):
@@ -160,7 +163,7 @@ def _format_names(names):
 def _format_preset(preset, fields):
     if not fields:
         return f"--preset={preset} keeps the defaults."
-    flags = " ".join(f"--{name}={value}" for name, value in fields.items())
+    flags = " ".join(format_flag(*each) for each in fields.items())
     return f"--preset={preset} sets\n{_fill(flags, indent=2)}"
 
 

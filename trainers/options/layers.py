@@ -75,8 +75,8 @@ def build_attention(config):
     for name in arguments.keys() & of_flags:
         flag, _ = of_flags[name]
         raise ConfigError(
-            f"--attention={config.attention} and {flag} both set {name}: leave "
-            "one of them out."
+            f"--attention={config.attention} and {flag} both set {name}: "
+            "remove one of them."
         )
     arguments |= {name: value for name, (_, value) in of_flags.items()}
     with as_config_errors(ValueError):
@@ -97,12 +97,12 @@ def _list_attention_flags(config):
         found["train_length"] = "--score_factor", trained
     elif config.score_factor != "none":
         found["score_factor"] = "--score_factor", config.score_factor
-    if config.attention_weights == "entmax":
-        found["use_entmax"] = "--attention_weights", True
+    if config.attention_normalizer == "entmax":
+        found["use_entmax"] = "--attention_normalizer", True
     if config.chunk_size:
         found["chunk_size"] = "--chunk_size", config.chunk_size
     if config.fused != "auto":
-        found["fused"] = "--fused", config.fused == "true"
+        found["fused"] = "--fused", config.fused == "always"
     return found
 
 
@@ -115,7 +115,7 @@ def model_arguments(config):
         "dropout": config.dropout,
         "encoding": build_encoding(config),
         "attention": build_attention(config),
-        "share_positions": config.draw,
+        "share_positions": config.share_positions,
         "dtype": config.precision,
     }
 
@@ -150,7 +150,7 @@ def check_attention(config):
     )
     if obstacle is not None:
         raise ConfigError(
-            f"--fused=true is not possible because {obstacle}: choose "
+            f"--fused=always is not possible because {obstacle}: choose "
             "--fused=auto."
         )
 

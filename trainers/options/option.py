@@ -42,7 +42,7 @@ class Option:
         names_data: bool. Whether the flag says which data are read.
     """
 
-    default: str | int | float
+    default: str | int | float | bool
     help: str
     choices: Collection = ()
     registry: Mapping = dataclasses.field(default_factory=dict)
@@ -77,7 +77,7 @@ class Option:
         return value
 
     def check(self, flag, value):
-        """Raises `ConfigError` for a value that cannot work."""
+        """Raises `ConfigError` for an invalid value."""
         if value == self.default:
             return
         self._check_kind(flag, value)
@@ -93,7 +93,7 @@ class Option:
             parse_call(flag, value, self.registry, self.base)
         if self.is_path:
             _check_path(flag, value)
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             self._check_number(flag, value)
 
     def names_own(self, value):
@@ -199,9 +199,16 @@ def options(config):
 
 
 def check_options(config):
-    """Raises `ConfigError` for the first value that cannot work by itself."""
+    """Raises `ConfigError` for the first value that is invalid by itself."""
     for name, known in options(config).items():
         known.check(f"--{name}", getattr(config, name))
+
+
+def format_flag(name, value):
+    """Returns a flag as on a command line, with a value of its type."""
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no{name}"
+    return f"--{name}={value}"
 
 
 def check_unused(config, names, because):
@@ -214,9 +221,7 @@ def check_unused(config, names, because):
     """
     for name in names:
         if getattr(config, name) != options(config)[name].default:
-            raise ConfigError(
-                f"--{name} has no effect {because}: leave it out."
-            )
+            raise ConfigError(f"--{name} has no effect {because}: remove it.")
 
 
 def check_text(name, value):

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 
 from absl import flags
 
@@ -14,6 +15,7 @@ _DEFINE = {
     str: flags.DEFINE_string,
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
+    bool: flags.DEFINE_boolean,
 }
 
 
@@ -39,7 +41,8 @@ def parse(kinds, argv):
     """Parses a command line.
 
     Args:
-        kinds: Dict from the names of flags to their types, str, int or float.
+        kinds: Dict from the names of flags to their types: str, int, float or
+            bool.
         argv: List of str. The program and its arguments.
 
     Returns:
@@ -64,6 +67,12 @@ def parse(kinds, argv):
             "flags."
         ) from None
     except flags.Error as error:
+        found = re.match(r"flag --(\w+)=(.*): \('Non-boolean", str(error))
+        if found:
+            raise ConfigError(
+                f"--{found[1]} is true or false, also without a value; got "
+                f"{found[2]}."
+            ) from None
         raise ConfigError(str(error)) from None
     given = {name: values[name].value for name in kinds}
     return {n: v for n, v in given.items() if v is not None}, operands
@@ -106,12 +115,13 @@ def _check_flagfiles(arguments, seen=()):
         _check_flagfiles(lines, (*seen, path))
 
 
-def find_operand(argv):
+def find_operand(argv, booleans):
     """Returns the first operand of a command line, or `None`.
 
     Args:
         argv: List of str. The program and its arguments; a flag without `=`
             takes the next argument as its value.
+        booleans: Set of str. Names of flags that take no value.
     """
     is_value = False
     for index, argument in enumerate(argv[1:], 1):
@@ -120,5 +130,7 @@ def find_operand(argv):
         is_flag = argument.startswith("-")
         if not is_flag and not is_value:
             return argument
-        is_value = is_flag and "=" not in argument
+        name = argument.lstrip("-")
+        is_boolean = {name, name.removeprefix("no")} & booleans
+        is_value = is_flag and "=" not in argument and not is_boolean
     return None

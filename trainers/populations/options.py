@@ -17,7 +17,8 @@ from trainers.populations.model import PAPER
 
 SHARED = (
     *("preset", "encoding", "sampler", "attention", "score_factor"),
-    *("attention_weights", "max_position", "chunk_size", "fused", "draw"),
+    *("attention_normalizer", "max_position", "chunk_size", "fused"),
+    "share_positions",
     *("num_layers", "num_heads", "model_dim", "dropout"),
     *("train_length", "test_lengths"),
     *("evaluation_examples", "steps", "batch_size", "clip_norm", "buckets"),

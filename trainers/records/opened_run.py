@@ -10,7 +10,7 @@ from typing import Any
 import trainers
 from trainers.errors import ConfigError
 from trainers.options.choices import check_choice
-from trainers.options.option import check_options, options
+from trainers.options.option import check_options, format_flag, options
 from trainers.records.checkpoints import (
     GoneError,
     find_checkpoints,
@@ -35,6 +35,21 @@ def registered():
     return {
         name: importlib.import_module(module).EXPERIMENT
         for name, module in trainers.EXPERIMENTS.items()
+    }
+
+
+def list_booleans(*configs):
+    """Returns the names of the flags of all trainers that take no value.
+
+    Args:
+        *configs: Further classes of configurations whose flags to list.
+    """
+    configs = *configs, *(known.config for known in registered().values())
+    return {
+        name
+        for config in configs
+        for name, known in options(config).items()
+        if isinstance(known.default, bool)
     }
 
 
@@ -204,7 +219,7 @@ class OpenedRun:
 def _name_data(config):
     """Returns the flags that say which data are read, a str."""
     return " ".join(
-        f"--{name}={getattr(config, name)}"
+        format_flag(name, getattr(config, name))
         for name, known in options(config).items()
         if known.names_data
     )
@@ -229,7 +244,7 @@ def open_run(text, which="newest", data_dir=""):
     given = pathlib.Path(os.path.expanduser(text)).absolute()
     if given.suffix == ".npz" and which != "newest":
         raise ConfigError(
-            f"{text} is a checkpoint itself: leave --checkpoint={which} out, "
+            f"{text} is a checkpoint itself: remove --checkpoint={which}, "
             "or give the directory of the run."
         )
     path = given.parent.parent if given.suffix == ".npz" else given

@@ -17,8 +17,8 @@ class ReportConfig:
     size: str = option("small", "Size of the grid.", choices=SIZES)
     root: str = option(
         "",
-        "Directory of the runs of the grid; none: that of trainers.sweep, "
-        "runs/sweeps/GRID-SIZE.",
+        "Directory of the runs of the grid (empty: that of trainers.sweep, "
+        "runs/sweeps/GRID-SIZE).",
         is_path=True,
     )
     flags: str = option(
@@ -33,8 +33,8 @@ class ReportConfig:
     )
     output: str = option(
         "",
-        "Directory to write to; none: `report` in --root, or in the directory "
-        "that all runs are in.",
+        "Directory to write to (empty: `report` in --root, or in the directory "
+        "of all runs).",
         is_path=True,
     )
 

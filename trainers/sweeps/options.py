@@ -7,8 +7,6 @@ from trainers.errors import ConfigError
 from trainers.options.option import check_options, check_unused, option
 from trainers.sweeps.grids import GRIDS, SIZES
 
-YES_NO = ("true", "false")
-
 
 @dataclasses.dataclass(frozen=True)
 class SweepConfig:
@@ -22,7 +20,9 @@ class SweepConfig:
         choices=SIZES,
     )
     root: str = option(
-        "", "Root directory; none: runs/sweeps/GRID-SIZE.", is_path=True
+        "",
+        "Root directory (empty: runs/sweeps/GRID-SIZE).",
+        is_path=True,
     )
     engine: str = option(
         "local",
@@ -35,7 +35,7 @@ class SweepConfig:
         least=0,
     )
     address: str = option(
-        "", "Ray cluster, such as auto; none: only this machine."
+        "", "Ray cluster, such as auto (empty: only this machine)."
     )
     cpus: int = option(1, "On Ray, number of cores for each run.")
     gpus: int = option(
@@ -54,20 +54,18 @@ class SweepConfig:
         "Number of times a run is resumed after its process is lost.",
         least=0,
     )
-    retry_failed: str = option(
-        "false", "Whether to start failed runs again.", choices=YES_NO
+    retry_failed: bool = option(False, "Start failed runs again.")
+    dry_run: bool = option(
+        False,
+        "Print the cost of the runs and the first commands, and train nothing.",
     )
-    dry_run: str = option(
-        "false",
-        "true: print the cost of the runs and the first commands, and train "
-        "nothing; all: print all commands.",
-        choices=(*YES_NO, "all"),
+    all_commands: bool = option(
+        False, "With --dry_run, print all commands, not only the first ones."
     )
-    measure: str = option(
-        "false",
-        "true: start one run of each row until the time of its steps is known, "
-        "and then end; the sweep resumes these runs later.",
-        choices=YES_NO,
+    measure: bool = option(
+        False,
+        "Train one run of each row until the time of its steps is known, and "
+        "then end; the sweep resumes these runs later.",
     )
     flags: str = option(
         "",

@@ -15,6 +15,7 @@ from datasets.files import only_files
 from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
+from trainers.options.option import format_flag
 from trainers.records.files import writing
 from trainers.records.opened_run import registered
 from trainers.records.workdir import (
@@ -81,7 +82,7 @@ class SweepRoot:
             root=str(self.path),
             arguments=(
                 module,
-                *(f"--{name}={value}" for name, value in flags.items()),
+                *(format_flag(*each) for each in flags.items()),
             ),
             directory=self._directory,
             environment=self._environment,

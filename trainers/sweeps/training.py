@@ -21,7 +21,7 @@ SECONDS = 1
 LEAST_FAILURES = 3
 """Least number of failures without a success between that end the sweep."""
 
-RETRY = "run the same command with --retry_failed=true"
+RETRY = "run the same command with --retry_failed"
 
 
 def open_root(path, arguments=None):

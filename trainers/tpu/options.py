@@ -34,7 +34,13 @@ class TpuCompileConfig(
     _take(
         AnswersConfig,
         *("encoding", "sampler", "attention", "score_factor", "loops"),
-        *("max_position", "chunk_size", "fused", "draw", "precision"),
+        *(
+            "max_position",
+            "chunk_size",
+            "fused",
+            "share_positions",
+            "precision",
+        ),
         "batch_size",
         *("gradient_accumulation_steps", "train_length", "test_lengths"),
         encoding="RandomizedRoPE",
@@ -73,25 +79,21 @@ class TpuCompileConfig(
         choices={**TASKS, **TEXT_TASKS},
     )
     dataset: str = option("", "Data set, for a trainer with several data sets.")
-    table: str = option(
-        "false",
-        f"true: bring {tpu_table.TABLE} up to date, with the programs of both "
-        "backends.",
-        choices=("true", "false"),
+    table: bool = option(
+        False,
+        f"Update {tpu_table.TABLE}, with the programs of both backends.",
     )
     jobs: int = option(
         1,
         "Number of programs to compile at a time; large ones need 10 GB each.",
     )
-    force: str = option(
-        "false",
-        "true: also compile programs with results in the file.",
-        choices=("true", "false"),
+    force: bool = option(
+        False, "Also compile programs that have results in the file."
     )
     results: str = option(
         "",
         f"File for the results; by default {tpu_table.OWN}, or with "
-        f"--table=true {tpu_table.TABLE}.",
+        f"--table {tpu_table.TABLE}.",
         is_path=True,
     )
 
@@ -100,9 +102,9 @@ class TpuCompileConfig(
         Topology(self.topology)
         check_choice("--trainer", self.trainer, tuple(list_trainers()))
         check_options(self)
-        if self.table == "true":
+        if self.table:
             names = options(self).keys() - {"table", "jobs", "force", "results"}
-            reason = "with --table=true, which compiles the committed table"
+            reason = "with --table, which compiles the committed table"
             check_unused(self, sorted(names), reason)
         if self.results.endswith(".md"):
             raise ConfigError(

@@ -203,9 +203,9 @@ def list_flags():
 
 def _list_jax_flags():
     for flags in _list_unfused_flags():
-        yield {**flags, "fused": "false"}
+        yield {**flags, "fused": "never"}
     for flags in _FUSED:
-        yield {**flags, "fused": "true"}
+        yield {**flags, "fused": "always"}
 
 
 def _list_unfused_flags():
@@ -355,7 +355,7 @@ def _make_key(row):
     defaults |= _FIRST_DATA.get(row["trainer"], {})
     if row["backend"] == "jax":
         # Attention was not fused on several chips.
-        defaults["fused"] = "false"
+        defaults["fused"] = "never"
     key = {name: row.get(name, defaults.get(name)) for name in names}
     return json.dumps(key, sort_keys=True)
 
@@ -390,8 +390,8 @@ def _describe_encoding(row):
         parts.append(f"score_factor={row['score_factor']}")
     if row.get("loops", "1") != "1":
         parts.append(f"loops={row['loops']}")
-    if row["backend"] == "jax" and row.get("fused", "false") != "false":
-        parts.append("fused" if row["fused"] == "true" else "perhaps fused")
+    if row["backend"] == "jax" and row.get("fused", "never") != "never":
+        parts.append("fused" if row["fused"] == "always" else "perhaps fused")
     return ", ".join(filter(None, parts))
 
 

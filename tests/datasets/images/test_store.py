@@ -77,7 +77,7 @@ def test_damaged_files_are_made_again(tmp_path, pattern, changes):
     assert again.digest == before.digest
 
 
-def test_bad_images(tmp_path):
+def test_invalid_images(tmp_path):
     contents = [encode_gray(10), b"no image", encode_gray(30), b""]
     source = make_source(contents)
     message = (
@@ -87,7 +87,7 @@ def test_bad_images(tmp_path):
     with pytest.raises(ImageError, match=message):
         open_(source, tmp_path)
     assert not list(tmp_path.iterdir())
-    store = open_(source, tmp_path, bad_images="skip")
+    store = open_(source, tmp_path, invalid_images="skip")
     assert_grays(store, [10, 30])
     assert store.labels.tolist() == [0, 0]
     described = describe_skipped({"train": store, "test": store})
@@ -102,7 +102,7 @@ def test_images_that_are_not_there(tmp_path):
     def refuse(message, contents, **fields):
         source = make_source(contents, **fields)
         with pytest.raises(ImageError, match=message):
-            open_(source, tmp_path, bad_images="skip")
+            open_(source, tmp_path, invalid_images="skip")
         assert not list(tmp_path.iterdir())
 
     refuse("made has no image: look at --data_d", [])
@@ -142,7 +142,7 @@ def test_classes_without_images(tmp_path):
     source = make_source([encode_gray(1)], empty_classes=("cat",))
     with pytest.raises(ImageError, match="made has no image of cat: add some"):
         open_(source, tmp_path)
-    assert len(open_(source, tmp_path, bad_images="skip")) == 1
+    assert len(open_(source, tmp_path, invalid_images="skip")) == 1
 
 
 def test_a_directory_that_cannot_be_written(tmp_path):

@@ -107,7 +107,7 @@ def test_tpu_is_initialized_before_it_is_used(monkeypatch):
 def test_what_a_tpu_and_a_bucket_cannot_do():
     for changes, message in (
         ({"workdir": "gs://bucket/run"}, "mount the bucket"),
-        ({"compile": "false"}, "TPUs run compiled programs only"),
+        ({"compile": "never"}, "TPUs can only run compiled programs"),
     ):
         with pytest.raises(ConfigError, match=message):
             toy_config(**{"strategy": "tpu", **changes})

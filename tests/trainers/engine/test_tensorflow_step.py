@@ -33,7 +33,7 @@ def test_a_run_of_mixed_lengths_needs_few_programs():
         test_lengths="9-12",
         buckets=2,
         evaluation_examples=4,
-        compile="true",
+        compile="always",
     )
     strategy = make_strategy("one_device")
     model, optimizer, problem = EXPERIMENT.make_parts(config, strategy)

@@ -76,7 +76,7 @@ def assert_same_losses(path, expected, tolerance=1e-5):
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("strings", {**MIRRORED, "compile": "true"}),
+        ("strings", {**MIRRORED, "compile": "always"}),
         ("loops", {**MIRRORED, "gradient_accumulation_steps": 2}),
     ],
 )
@@ -172,7 +172,7 @@ def test_runs_on_jax_are_alike(jax_runs):
     assert_same_weights(path / "drawn", path / "resumed")
     assert train_losses(path / "drawn") == train_losses(path / "resumed")
     for message in (
-        "JAX runs on the hosts of a TPU themselves: leave --tpu out",
+        "JAX runs on the hosts of a TPU themselves: remove --tpu",
         "--strategy=tpu found no TPU",
     ):
         assert f"refused: {message}" in output

@@ -46,7 +46,8 @@ def test_grids_of_the_images():
     check_grid(make(23), {506: (22, 22)})
     check_grid(RoPE(), square)
     with pytest.raises(
-        ConfigError, match=r"sees 89 rows of 23 tokens .* 45x44 .*leave its wid"
+        ConfigError,
+        match=r"sees 89 rows of 23 tokens .* 45x44 .*remove its w",
     ):
         check_grid(make(23), square)
     long = parse_sizes("--test_sizes", "30x20")

@@ -25,7 +25,7 @@ def test_every_sampler_gets_the_value():
 
 def test_mistakes():
     for encoding, value, message in (
-        ("RoPE", "even", "RoPE draws none: leave it out"),
+        ("RoPE", "even", "RoPE draws none: remove it"),
         ("RandomizedRoPE", "zero", "evaluation"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -13,7 +13,7 @@ def test_values_that_cannot_work():
         ({"task": "mqar(pairs=3)"}, "the name, mqar, without arguments"),
         ({"strategy": "cpu"}, "--strategy cannot be .*It must be one of"),
         ({"curriculum": "Fixed(length=3)"}, r"no argument 'length'\. It takes"),
-        ({"tpu": "x"}, "--tpu has no effect without --strategy=tpu: leave it"),
+        ({"tpu": "x"}, "--tpu has no effect without --strategy=tpu: remove it"),
         ({"preset": "large"}, "--preset cannot be .*one of small, paper"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -111,7 +111,7 @@ def test_what_cannot_be_opened(begun, tmp_path):
         (ConfigError, "is not a flag of trainers", (other, "newest", "x")),
         (ConfigError, r"has no checkpoint checkpoint-\*", (other,)),
         (ConfigError, r"has no checkpoint best-\*", (path, "best")),
-        (ConfigError, "leave --checkpoint=best out", (checkpoint, "best")),
+        (ConfigError, "remove --checkpoint=best", (checkpoint, "best")),
         (ConfigError, "is not the working directory of", (tmp_path,)),
         (GoneError, "there is no checkpoint", (gone,)),
     ):

@@ -82,7 +82,7 @@ def test_runs_run_on_without_their_sweep_and_not_twice(tmp_path):
 
 
 def test_a_run_of_each_row_is_measured_and_then_resumed(tmp_path):
-    root, measure = tmp_path / "root", ("--measure=true", "--jobs=2")
+    root, measure = tmp_path / "root", ("--measure", "--jobs=2")
     output = Sweep(root, *measure, fake="--pause=1").end()
     assert output.count("measuring row: ") == 1
     assert "estimated time, with one run after the other: " in output
@@ -110,5 +110,5 @@ def test_failed_runs_are_retried_on_request(tmp_path):
         output = Sweep(root, "--jobs=3", fake="--fails=3").end(1)
         assert "this went wrong" in output
         assert count_starts(root) == [1] * 5
-    Sweep(root, "--retry_failed=true", "--jobs=2").end()
+    Sweep(root, "--retry_failed", "--jobs=2").end()
     assert_each_step_once(root)

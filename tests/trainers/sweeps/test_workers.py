@@ -61,9 +61,7 @@ def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
     root = open_root(tmp_path)
     (tmp_path / "runs").write_text("not a directory")
     with (
-        pytest.raises(
-            TrainingError, match="cannot train runs below "
-        ),
+        pytest.raises(TrainingError, match="cannot train runs below "),
         open_workers(SweepConfig(jobs=1), root, [make_run()]) as (_, wait),
     ):
         wait(60)
