@@ -53,7 +53,7 @@ FAR = ("40", "80", "140", "200", "1280")
 """Unseen lengths of these tasks; strings of distinct symbols end at 140."""
 
 LEARNED = 0.9
-"""Least share of right answers at trained lengths of a model that learned."""
+"""Least share of correct answers at trained lengths of a model that learned."""
 
 
 def read_report(name):
@@ -259,8 +259,8 @@ def make_evidence():
         means = (_average(runs[task], "score") for task in tasks)
         cells.append((code(name), *(f"{mean:.2f}" for mean in means)))
     for name, key in (
-        ("tokens without positions", "floor"),
-        ("positions without tokens", "position_only"),
+        ("order-blind baseline", "floor"),
+        ("input-blind baseline", "position_only"),
     ):
         floors = (f"{found[0][key]:.2f}" for found in tasks.values())
         cells.append((name, *floors))
@@ -434,7 +434,7 @@ def make_images():
 
 
 def make_answers():
-    """Share of right answers of every model within and beyond training."""
+    """Exact match of every model within and beyond training."""
     cells = []
     for task, rows in group(read_rows("answers"), "task").items():
         longest = int(rows[0]["train_length"].split("-")[1])
@@ -458,7 +458,7 @@ def make_answers():
 
 
 def make_addition():
-    """Share of right sums of either kind of positions, by number of digits."""
+    """Exact match of either kind of positions, by number of digits."""
     found = group(read_rows("addition"), "variant")
     ordinal, coupled = found["ordinal"], found["coupled"]
     far = list(coupled[0]["far"][WRITTEN])
@@ -493,7 +493,7 @@ def make_addition():
 
 
 def make_addition_kinds():
-    """Share of right sums of each kind, of all seeds, by number of digits."""
+    """Exact match of each kind, of all seeds, by number of digits."""
     runs = group(read_rows("addition"), "variant")["coupled"]
     shown = ["1", "3", "5", *ADDED]
     cells = [
@@ -507,7 +507,7 @@ def make_addition_kinds():
 
 
 def make_addition_changes():
-    """Share of right sums with coupled positions and one change each."""
+    """Exact match with coupled positions and one change each."""
     cells = [
         (
             "as in the demonstration" if variant == "coupled" else variant,
@@ -542,7 +542,7 @@ def make_multiplication():
 
 
 def make_multiplication_kinds():
-    """Lowest share of right answers of all seeds, by kind and task."""
+    """Lowest exact match of all seeds, by kind and task."""
     found = group(read_rows("multiplication"), "task")
     kinds = dict.fromkeys(
         kind for runs in found.values() for kind in runs[0]["by_kind"]
@@ -611,7 +611,7 @@ def make_kinds():
 
 
 def make_frontier():
-    """Mean share of right answers at unseen lengths, by method and task."""
+    """Mean exact match at unseen lengths, by method and task."""
     return _compare_methods(
         read_comparison("frontier"), "mean over lengths 15-100", range(1, 11)
     )
@@ -720,13 +720,13 @@ def _format_scores(runs, is_best, trained):
 
 
 def make_frontier_lengths():
-    """Share of right answers by length: each task's best, and baselines."""
+    """Exact match by length: each task's best, and baselines."""
     shown = ["10", "15", "20", "30", "50", "100"]
     return _compare_lengths(read_comparison("frontier"), shown)
 
 
 def make_published_tasks():
-    """Share of right answers by length to tasks of newer benchmarks."""
+    """Exact match by length to tasks of newer benchmarks."""
     return _compare_lengths(read_comparison("published_tasks"), ["20", *FAR])
 
 
@@ -782,7 +782,7 @@ def make_smollm2():
     head = (
         "recipe",
         *("nats per token, positions to 8,192", "to 12,288", "to 16,384"),
-        *("right digits, to 8,192 tokens back", "to 12,288", "to 16,384"),
+        *("digit accuracy, to 8,192 tokens back", "to 12,288", "to 16,384"),
         "training",
     )
     return table(head, cells)

@@ -76,7 +76,7 @@ def make_recipes(length, longest):
         YaRN, original_length=length, scaling_factor=factor
     )
     return {
-        "untouched": (False, dict),
+        "original": (False, dict),
         "truncated": (False, dict),
         "position interpolation": (
             False,
@@ -266,10 +266,10 @@ def plot(rows, path):
         curves = {
             row["recipe"]: row["nats_per_byte_by_length"]
             for row in rows
-            if row["trained"] == trained or row["recipe"] == "untouched"
+            if row["trained"] == trained or row["recipe"] == "original"
         }
         draw_curves(axes, curves, styles)
-        lengths = curves["untouched"]
+        lengths = curves["original"]
         axes.set_xticks(list(map(int, lengths)), lengths, minor=False)
         axes.set_xticks([], minor=True)
         axes.grid(alpha=0.3)

@@ -32,10 +32,10 @@ LENGTHS = ("20", "25", "40", "60", "100")
 """Test lengths in a table."""
 
 CAPTION = """Trained on lengths 1 to 20. The score is the mean accuracy over the
-tested lengths 25 to 100; `floor` is that of the best simple rule
-on tokens without positions, `positions only` that of the best one
-on positions without tokens. A score that does not beat both shows
-nothing."""
+tested lengths 25 to 100; `floor` is that of the order-blind
+baseline, the best simple rule that ignores the order of the
+tokens, `positions only` that of the input-blind baseline, which
+sees no tokens. A score that does not beat both shows nothing."""
 
 
 def define_flags(name, *, jobs):

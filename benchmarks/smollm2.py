@@ -81,7 +81,7 @@ WORDS = (
 ROOT = pathlib.Path(__file__).parents[1]
 
 RECIPES = {
-    "untouched": dict,
+    "original": dict,
     "truncated": dict,
     "position interpolation": lambda: {
         "sampler": InterpolatedPositions(
@@ -116,7 +116,7 @@ sees more than its trained length.
 """
 
 SHOWN = {
-    "untouched": {"color": BLUE, "linewidth": 2},
+    "original": {"color": BLUE, "linewidth": 2},
     "truncated": {"color": BLUE, "linewidth": 2, "linestyle": "--"},
     "ReRoPE": {"color": SKY, "linewidth": 2},
     "YaRN": {"color": RED, "linewidth": 2},
@@ -415,7 +415,7 @@ class Benchmark:
                 row["training_seconds"] = seconds
         begin = time.time()
         reader = Reader(model)
-        if name == "untouched":
+        if name == "original":
             row |= self.check(reader)
         losses, answers = read_text(reader, self.text, list_parts(name))
         row["nats_per_token_by_position"] = average(losses, self.text.is_source)
@@ -466,7 +466,7 @@ class Benchmark:
 
 
 def find_shares(answers):
-    """Computes the share of right digits by the distance of the number.
+    """Computes the digit accuracy by the distance of the number.
 
     Only questions after more than the trained length count.
 
@@ -483,7 +483,7 @@ def find_shares(answers):
 
 
 def plot(rows, path):
-    """Plots losses by position, and shares of right digits by distance."""
+    """Plots losses by position, and digit accuracy by distance."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.5), layout="constrained")
@@ -508,7 +508,7 @@ def plot(rows, path):
     right.set(
         ylim=(-0.02, 1.02),
         xlabel="tokens between number and question",
-        ylabel="share of right digits",
+        ylabel="digit accuracy",
         title="Numbers in the text",
     )
     for axes in (left, right):

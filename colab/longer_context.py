@@ -116,7 +116,7 @@ fit(task, STEPS, 2e-3)
 # %% [markdown]
 # ## The loss at each position
 #
-# The untouched model reads windows of 1,024 bytes. Each byte is predicted from
+# The original model reads windows of 1,024 bytes. Each byte is predicted from
 # all bytes of the window before it, so later ones should be easier.
 
 
@@ -133,7 +133,7 @@ def measure(task):
     return by_position.reshape(-1, 64).mean(axis=1)
 
 
-curves = {"untouched": measure(task)}
+curves = {"original": measure(task)}
 
 # %% [markdown]
 # ## New positions without training
@@ -188,8 +188,8 @@ plt.show()
 far = {name: float(losses[4:].mean()) for name, losses in curves.items()}
 print("bits per byte at the positions from 256 on:", far)
 if not SMOKE:
-    assert curves["untouched"][0] < 4
-    assert far["YaRN"] < far["untouched"] - 0.3
+    assert curves["original"][0] < 4
+    assert far["YaRN"] < far["original"] - 0.3
     assert far["YaRN and skipped positions"] < far["YaRN"]
 
 # %% [markdown]

@@ -232,7 +232,7 @@ def losses(recipe):
 
 
 def digits(recipe, least, most):
-    """Share of right digits of numbers so many tokens back."""
+    """Digit accuracy of numbers so many tokens back."""
     return statistics.mean(
         answer["digits"] / 5
         for answer in row("smollm2", recipe=recipe)["answers"]

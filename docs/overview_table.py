@@ -38,7 +38,6 @@ def make_overview():
         _summarize_frontier("copy", "100"),
         _summarize_addition("500"),
         _summarize_recall("1280"),
-        _summarize_language("1024"),
         _summarize_images(),
         _summarize_pretrained(8192, 12288),
     )
@@ -49,16 +48,15 @@ def _link_results(text, page):
     return f"[{text}](docs/results/{page}.md)"
 
 
-def _compare(scores, baseline, floor=None, best=max):
+def _compare(scores, baseline, floor=None):
     """Formats the scores of the baseline and of the best method, and a floor.
 
     Args:
         scores: Dict from names to numbers.
         baseline: str. The name of the baseline.
         floor: float; none: an empty cell.
-        best: `max`, or `min` where lower scores are better.
     """
-    name = best(scores, key=scores.get)
+    name = max(scores, key=scores.get)
     label = f"`{name}`" if name[0].isupper() else name
     return (
         f"{scores[baseline]:.2f}",
@@ -125,17 +123,6 @@ def _summarize_addition(digits):
     return (link, *lengths, *_compare(scores, "RoPE"))
 
 
-def _summarize_language(length):
-    scores = {
-        row["run"]: row["bits_per_character_by_length"][length]
-        for row in read_rows("language")
-        if "-from-" not in row["run"]
-    }
-    lengths = ("256 bytes", f"{int(length):,} bytes", "bits per byte")
-    link = _link_results("text", "language")
-    return (link, *lengths, *_compare(scores, "RoPE", best=min))
-
-
 def _summarize_images():
     rows = read_rows("images")
     scores = {row["encoding"]: [*row["accuracy"].values()][-1] for row in rows}
@@ -151,11 +138,11 @@ def _summarize_pretrained(first, last):
         NAMES.get(row["recipe"], row["recipe"]): find_digits(row, first, last)
         for row in read_rows("smollm2")
     }
-    scores["RoPE"] = scores.pop("untouched")
+    scores["RoPE"] = scores.pop("original")
     lengths = (
         f"{first:,} tokens",
         f"{first:,}-{last:,} tokens back",
-        "right digits",
+        "digit accuracy",
     )
     link = _link_results("numbers in a text, SmolLM2", "pretrained")
     return (link, *lengths, *_compare(scores, "RoPE", 1 / 9))

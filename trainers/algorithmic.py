@@ -99,8 +99,8 @@ class TaskProblem(Problem):
     )
     examples_sum = 3
     floor_labels = {
-        "floor": "tokens without positions",
-        "position_only": "positions without tokens",
+        "floor": "order-blind baseline",
+        "position_only": "input-blind baseline",
     }
 
     def __init__(self, config):

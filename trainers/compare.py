@@ -1,4 +1,4 @@
-"""Compares runs: one plot of their curves and one table.
+"""Compares runs: one plot of their curves, one table, and all numbers.
 
     python -m trainers.compare RUN RUN ...
 
@@ -25,6 +25,11 @@ from trainers.options.command import run
 from trainers.options.option import check_options, option, options
 from trainers.records.files import read_bytes, replacing, writing
 from trainers.records.markdown import code, table
+from trainers.records.measurements import (
+    list_differing,
+    list_measurements,
+    make_csv,
+)
 from trainers.records.opened_run import (
     are_of_other_data,
     make_problem,
@@ -61,8 +66,8 @@ class CompareConfig:
 
     output: str = option(
         "",
-        "Directory for comparison.png and comparison.md, whose names get a "
-        "number where those of other runs are (empty: the directory of all "
+        "Directory for comparison.md, .csv and .png, whose names get a number "
+        "where those of other runs are (empty: the directory of all "
         "runs).",
         is_path=True,
     )
@@ -99,7 +104,7 @@ def main(config, *runs):
     }
     verdict = describe_best(scores, problem)
     names = name_runs(paths, directory)
-    compared = f"Runs: {', '.join(map(code, names))}"
+    compared = f"Runs: {', '.join(map(code, sorted(names)))}"
     path, is_same = choose_path(
         (directory / f"comparison{ending}.md" for ending in list_endings()),
         compared,
@@ -107,6 +112,8 @@ def main(config, *runs):
     with replacing(path) as file:
         parts = filter(None, (text, verdict, compared))
         file.write(("\n\n".join(parts) + "\n").encode())
+    with replacing(path.with_suffix(".csv")) as file:
+        file.write(make_csv(dict(zip(names, results, strict=True))))
     print(text)
     print(f"table{', replaced' * is_same}: {path}")
     # Matplotlib would read what is between two dollar signs as a formula.
@@ -209,20 +216,15 @@ def find_labels(paths, results):
     values.
     """
     known = options(registered()[results[0]["trainer"]].config)
-    # A run that is older than a flag has its default.
-    configs = [
-        {name: found["config"].get(name, known[name].default) for name in known}
-        for found in results
-    ]
-    differing = [
-        name
-        for name in known
-        if known[name].changes_result
-        and len({repr(config[name]) for config in configs}) > 1
-    ]
+    differing = list_differing(results)
     labels = [
-        _join([_describe(name, config[name]) for name in differing])
-        for config in configs
+        _join(
+            [
+                _describe(name, found["config"].get(name, known[name].default))
+                for name in differing
+            ]
+        )
+        for found in results
     ]
     found = [
         label
@@ -264,12 +266,12 @@ def find_common(paths):
 
 
 def name_runs(paths, directory):
-    """Returns names of runs, sorted, which begin with a directory."""
+    """Returns the names of runs: their paths relative to a directory."""
     # Names of files need not be UTF-8.
-    return sorted(
+    return [
         os.path.relpath(path, directory).encode(errors="replace").decode()
         for path in paths
-    )
+    ]
 
 
 def list_endings():
@@ -306,10 +308,14 @@ def make_table(labelled, metric, problem):
     """
     metric, score = choose_metric(labelled.values(), metric)
     curves = {
-        label: found["final"][f"{metric}_by_length"]
+        label: {
+            each.length: Estimate(each.value, each.low, each.high)
+            for each in list_measurements(found)
+            if each.metric == metric
+        }
         for label, found in labelled.items()
     }
-    common = sorted(set.intersection(*map(set, curves.values())), key=int)
+    common = sorted(set.intersection(*map(set, curves.values())))
     if len(common) > LENGTHS:
         spaced = [n * (len(common) - 1) / (LENGTHS - 1) for n in range(LENGTHS)]
         common = [common[round(n)] for n in spaced]
@@ -319,13 +325,13 @@ def make_table(labelled, metric, problem):
         rows.append(
             (
                 code(label),
-                *(_show(_estimate(found, metric, n)) for n in common),
+                *(_show(curves[label][n]) for n in common),
                 _show(estimate_score(found, problem)),
                 "" if best is None else f"{best:.4g}",
                 f"{found['final']['step']:,.0f}",
             )
         )
-    named = (problem.describe_length(int(length)) for length in common)
+    named = map(problem.describe_length, common)
     first = f"{metric} at {problem.length_name}"
     head = (first, *named, score.replace("_", " "), "best score", "steps")
     floor = find_floor(next(iter(labelled.values())), problem)
@@ -337,20 +343,10 @@ def make_table(labelled, metric, problem):
             for row, reach in zip(rows, reached, strict=True)
         ]
         mean = average_unseen(floor, problem.longest_trained)
-        values = (floor.get(int(length)) for length in common)
+        values = map(floor.get, common)
         shown = ("" if v is None else f"{v:.4g}" for v in values)
         rows.append(("floor", *shown, f"{mean:.4g}", "", "", ""))
     return table(head, rows)
-
-
-def _estimate(found, metric, length):
-    """Returns the metric at a length, and its interval if that is known."""
-    final = found["final"]
-    bounds = (
-        final.get(f"{metric}_{end}_by_length", {}).get(length)
-        for end in ("low", "high")
-    )
-    return Estimate(final[f"{metric}_by_length"][length], *bounds)
 
 
 def _show(estimate):

@@ -1,6 +1,7 @@
 """Reports many runs beside published numbers: tables, curves, one page.
 
     python -m trainers.report --grid=ruoss_table_1 --size=small
+    python -m trainers.report --grid=my_grid.py
     python -m trainers.report RUN RUN ... --published=ruoss_2023_table_1
 
 With `--grid`, the runs are those of `trainers.sweep` with the same flags.
@@ -27,13 +28,12 @@ from trainers.compare import (
 )
 from trainers.errors import ConfigError
 from trainers.options import command
-from trainers.options.choices import check_choice
 from trainers.records.markdown import escape
 from trainers.reports.options import ReportConfig
 from trainers.reports.reading import find_workdirs, read_saved, report_run
 from trainers.reports.runs import make_grid
 from trainers.reports.writing import write_report
-from trainers.sweeps.grids import GRIDS
+from trainers.sweeps.grids import open_grid
 from trainers.sweeps.options import split_flags
 from trainers.sweeps.overrides import with_overrides
 from trainers.sweeps.root import find_root
@@ -45,7 +45,10 @@ def main(config, *texts):
         raise ConfigError("expected either --grid or RUN...; see --help.")
     if config.grid:
         grid, found, directory = _open_grid(config)
-        source = f"Grid: {config.grid}, {config.size}."
+        if not grid.size:
+            grid, found = _describe_own(grid, found)
+        source = ", ".join(filter(None, [config.grid, grid.size]))
+        source = f"Grid: {source}."
         if config.flags:
             source += f" Further flags of all runs: {config.flags}."
     else:
@@ -59,7 +62,7 @@ def main(config, *texts):
                 )
             found += saved
         grid, directory = make_grid(found, config.published), find_common(paths)
-        source = f"Runs: {', '.join(name_runs(paths, directory))}."
+        source = f"Runs: {', '.join(sorted(name_runs(paths, directory)))}."
     runs = [
         report_run(run, saved, grid)
         for run, saved in zip(grid.runs, found, strict=True)
@@ -91,16 +94,15 @@ def _choose_directory(config, directory, source):
 
 def _open_grid(config):
     """Returns the grid, what is saved of each of its runs, and the root."""
-    check_choice("--grid", config.grid, GRIDS)
-    grid = GRIDS[config.grid](config.size)
+    grid = open_grid(config.grid, config.size)
     runs, _ = with_overrides(grid.runs, split_flags(config.flags))
     grid = dataclasses.replace(grid, runs=runs)
-    directory = find_root(config.root, config.grid, config.size)
+    directory = find_root(config.root, grid)
     if not directory.exists():
+        size = f" --size={config.size}" if grid.size else ""
         raise ConfigError(
             f"there is no {directory}: run `python -m trainers.sweep "
-            f"--grid={config.grid} --size={config.size}` first, or choose "
-            "another --root."
+            f"--grid={config.grid}{size}` first, or choose another --root."
         )
     if not directory.is_dir() or not os.access(directory, os.R_OK | os.X_OK):
         raise ConfigError(
@@ -113,6 +115,24 @@ def _open_grid(config):
         path = paths.get(run.digest)
         found.append(next(iter(read_saved(path) if path else ()), None))
     return grid, found, directory
+
+
+def _describe_own(grid, found):
+    """Describes a grid of one's own by its runs that have results.
+
+    Returns:
+        A `Grid`, and a list with what is saved of each of its runs.
+
+    Raises:
+        ConfigError: If no run has.
+    """
+    finished = [saved for saved in found if saved and saved.results]
+    if not finished:
+        raise ConfigError("no run of the grid has finished.")
+    if len(finished) < len(found):
+        print(f"{len(finished)} of the {len(found)} runs of the grid")
+    described = make_grid(finished, "")
+    return dataclasses.replace(described, title=grid.title), finished
 
 
 if __name__ == "__main__":

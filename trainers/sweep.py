@@ -1,9 +1,19 @@
-"""Trains all models of a table or a figure, and resumes them.
+"""Trains all models of a table, a figure or a grid of your own.
 
+    python -m trainers.sweep --grid=my_grid.py
     python -m trainers.sweep --grid=ruoss_table_1 --dry_run
     python -m trainers.sweep --grid=ruoss_table_1 --jobs=2
     python -m trainers.sweep --grid=ruoss_table_1 --size=paper --shard=3/64
     python -m trainers.sweep --grid=ruoss_table_1 --engine=ray --address=auto
+
+A grid of your own is a Python file with `RUNS`, a list of dicts of flags, each
+also with its trainer:
+
+    RUNS = [
+        {"trainer": "algorithmic", "encoding": encoding, "seed": seed}
+        for encoding in ("RoPE", "RandomizedRoPE")
+        for seed in range(3)
+    ]
 
 A run of a grid is one command of a trainer with its own working directory below
 the root directory, named after its flags and their digest. Finished runs are
@@ -16,7 +26,7 @@ import shlex
 
 from trainers.options import command
 from trainers.records.progress import format_seconds
-from trainers.sweeps.grids import GRIDS
+from trainers.sweeps.grids import open_grid
 from trainers.sweeps.grids.grid import list_runs, take_shard
 from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
 from trainers.sweeps.overrides import with_overrides
@@ -29,11 +39,11 @@ SHOWN = 3
 
 def main(config):
     """Trains the runs of a grid that are not finished."""
-    grid = GRIDS[config.grid](config.size)
+    grid = open_grid(config.grid, config.size)
     given = split_flags(config.flags)
     runs, arguments = with_overrides(list_runs(grid.runs), given)
     runs = take_shard(list_runs(runs), *parse_shard(config.shard))
-    path = find_root(config.root, config.grid, config.size)
+    path = find_root(config.root, grid)
     root = open_root(path, arguments)
     for run in runs:
         root.make_config(run)
@@ -68,7 +78,8 @@ def _describe(root, grid, runs):
     counts = (
         f"{states.count(state)} {state}" for state in dict.fromkeys(states)
     )
-    print(f"{grid.title}, {grid.size}: {', '.join(counts)}")
+    name = ", ".join(filter(None, [grid.title, grid.size]))
+    print(f"{name}: {', '.join(counts)}")
     left = [
         run
         for run, state in zip(runs, states, strict=True)

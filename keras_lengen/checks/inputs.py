@@ -195,11 +195,16 @@ def guard_same_size(guarded: Tensors, axis: int, **tensors: Tensor) -> Tensors:
     if tensor is other:
         return guarded
     size, other_size = find_size(tensor, axis), find_size(other, axis)
-    what = {0: "examples", 1: "tokens", 2: "heads", -1: "features"}[axis]
+    what = {
+        0: "batch size",
+        1: "number of tokens",
+        2: "number of heads",
+        -1: "number of features",
+    }[axis]
     return guard(
         guarded,
         compare_sizes(size, other_size),
-        f"{name} and {other_name} must have equally many {what}; got ",
+        f"{name} and {other_name} must have the same {what}; got ",
         format_size(size),
         " and ",
         format_size(other_size),

@@ -1,4 +1,4 @@
-"""The walk from training to a model in use runs as it stands."""
+"""The guide `After training` runs as it stands."""
 
 import json
 import re

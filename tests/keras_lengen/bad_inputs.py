@@ -156,7 +156,7 @@ WRONG = {
         ("must be at least 1 and below", [2, 0]),
         (r"must be integers of shape \(\) or \(B,\)", [1, 2.5]),
         (r"got int.* of shape \(2, 1\)", np.ones((2, 1), int)),
-        ("must have equally many examples; got 3 and 2", [2, 2, 2]),
+        ("must have the same batch size; got 3 and 2", [2, 2, 2]),
     ],
     "features": [
         ("must have shape", floats(TOKENS, MODEL_DIM)),

@@ -144,7 +144,7 @@ def test_a_function_of_ones_own_gives_the_examples(tmp_path):
     assert problem.title == "own_examples.py_read"
     assert problem.examples.classes == ("0", "1")
     for name in ("write", ""):
-        with pytest.raises(ConfigError, match=f"has no function '{name}'"):
+        with pytest.raises(ConfigError, match=f"has no '{name}'"):
             toy_config(TRAINER, data=f"{path}:{name}")
 
 

@@ -9,11 +9,12 @@ from tests.trainers.reports.toy_grid import make_grid, write_run, write_runs
 from trainers import report
 from trainers.errors import ConfigError
 from trainers.reports.options import ReportConfig
+from trainers.sweeps.grids import GRIDS
 from trainers.sweeps.overrides import with_overrides
 
 
 def use(monkeypatch, grid):
-    monkeypatch.setitem(report.GRIDS, "toy", {"small": grid}.get)
+    monkeypatch.setitem(GRIDS, "toy", {"small": grid}.get)
 
 
 @pytest.fixture

@@ -121,6 +121,8 @@ def _format_flag(config_class, presets, name):
     text = option.help
     if option.choices and not option.names:
         text += f" One of {', '.join(option.choices)}."
+    if option.takes_file:
+        text += " Or a file of your own, as path/grid.py."
     if option.base:
         text += (
             f" Or a subclass of {option.base.__name__} of your own, as "

@@ -34,6 +34,8 @@ class Option:
         above: Number that values must be above, or `None`.
         most: Largest allowed value, or `None`.
         below: Number that values must be below, or `None`.
+        takes_file: bool. Whether the value may also name a Python file, as
+            `path/file.py` or `path/file.py:name`, in place of a choice.
         is_path: bool. Whether the value is the path of a file or directory.
         is_text: bool. Whether spaces at the ends of the value have a meaning.
         changes_result: bool. Whether the result depends on the flag: a run
@@ -51,6 +53,7 @@ class Option:
     above: float | None = None
     most: float | None = None
     below: float | None = None
+    takes_file: bool = False
     is_path: bool = False
     is_text: bool = False
     changes_result: bool = True
@@ -84,7 +87,7 @@ class Option:
         if isinstance(value, str):
             check_text(flag, value)
         is_own = self.names_own(value)
-        if self.choices and not is_own:
+        if self.choices and not (is_own or self.names_file(value)):
             check_choice(flag, value, self.choices)
         if self.registry or is_own:
             # Flags are read before Keras is imported.
@@ -99,6 +102,11 @@ class Option:
     def names_own(self, value):
         """Whether a value names a class of one's own, with its module."""
         return self.base is not None and bool(split_name(value)[0])
+
+    def names_file(self, value):
+        """Whether a value names a Python file in place of a choice."""
+        file = split_name(value)[0] or value
+        return self.takes_file and file.endswith(".py")
 
     def _check_kind(self, flag, value):
         # Configurations are also read from files.

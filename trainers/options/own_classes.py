@@ -92,20 +92,28 @@ def find_class(flag, module, name, base):
     )
 
 
-def find_function(flag, text):
-    """Imports a function, as of `my_project.data:read` or `data.py:read`.
+def find_value(flag, text):
+    """Imports a value, as of `my_project.data:read` or `data.py:read`.
 
     Args:
         flag: str. Name of the flag, for messages.
         text: str. Its module, or the path of its file, and its name there.
 
     Raises:
-        ConfigError: If there is no such function.
+        ConfigError: If there is no such value.
     """
     module, name = split_name(with_whole_path(text))
     found = getattr(_import(flag, module), name, None)
+    if found is None:
+        raise ConfigError(f"{flag}: {module} has no {name!r}.")
+    return found
+
+
+def find_function(flag, text):
+    """Imports a function, as `find_value`."""
+    found = find_value(flag, text)
     if not callable(found):
-        raise ConfigError(f"{flag}: {module} has no function {name!r}.")
+        raise ConfigError(f"{flag}: {text} is not a function.")
     return found
 
 

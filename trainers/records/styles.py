@@ -28,7 +28,7 @@ PLAIN = (
 """Encodings that have a randomized form."""
 
 CHOSEN = {
-    BLUE: ("BAM", "CoPE", "LogKERPLE", "RelativeEncoding", "untouched"),
+    BLUE: ("BAM", "CoPE", "LogKERPLE", "RelativeEncoding", "original"),
     GREEN: (
         *("ALiBi", "DAPE", "SelectiveRoPE", "StickBreakingAttention"),
         "positions",

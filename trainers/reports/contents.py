@@ -20,10 +20,10 @@ about a published number; a published number of another table than most."""
 
 SCORES = {
     "score": " A score is the mean over the lengths above the trained ones.",
-    "generated_score": " A score is the share of right answers that the model "
-    "wrote itself, the mean over the lengths above the trained ones.",
-    "generated_mean": " A score is the share of right answers that the model "
-    "wrote itself, the mean over all lengths.",
+    "generated_score": " A score is the exact match of generated answers, the "
+    "mean over the lengths above the trained ones.",
+    "generated_mean": " A score is the exact match of generated answers, the "
+    "mean over all lengths.",
 }
 """What the scores of grids are."""
 

@@ -6,14 +6,16 @@ from trainers.errors import ConfigError
 from trainers.options.option import check_options, check_unused, option
 from trainers.reports.published import list_tables
 from trainers.sweeps.grids import GRIDS, SIZES
-from trainers.sweeps.options import split_flags
+from trainers.sweeps.options import check_size, split_flags
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportConfig:
     """Flags of this command."""
 
-    grid: str = option("", "Table or figure to report.", choices=GRIDS)
+    grid: str = option(
+        "", "Table or figure to report.", choices=GRIDS, takes_file=True
+    )
     size: str = option("small", "Size of the grid.", choices=SIZES)
     root: str = option(
         "",
@@ -43,6 +45,7 @@ class ReportConfig:
         check_options(self)
         if self.grid and self.published:
             raise ConfigError("--published is for a RUN, not for --grid.")
+        check_size(self)
         if not self.grid:
             names = ("size", "root", "flags")
             check_unused(self, names, "without --grid")

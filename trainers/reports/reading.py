@@ -7,6 +7,7 @@ import statistics
 from trainers.errors import ConfigError
 from trainers.options.option import options
 from trainers.populations.members import parse_learning_rates, parse_seeds
+from trainers.records.measurements import list_measurements
 from trainers.records.opened_run import registered
 from trainers.records.results import find_kinds
 from trainers.records.workdir import naming_damage, read_config, read_results
@@ -162,11 +163,13 @@ def report_run(planned, saved, grid):
     with naming_damage(file):
         scores = _find_scores(grid, results, final)
         name = name_curve(grid, results)
-        curves = [{}] * 3
-        if not grid.is_time:
-            ends = (f"_{end}_by_length" for end in ("low", "high"))
-            names = [name.replace("_by_length", end) for end in ends]
-            curves = [final[name], *(final.get(each, {}) for each in names)]
+        curve = {
+            each.length: each
+            for each in list_measurements(saved.results)
+            if f"{each.metric}_by_length" == name and not grid.is_time
+        }
+        if not (curve or grid.is_time):
+            raise KeyError(name)
         kinds = {} if grid.is_time else find_kinds(saved.results)
         # Thousands of runs are in memory at a time.
         kept = {n: v for n, v in results.items() if n != "best"}
@@ -177,8 +180,12 @@ def report_run(planned, saved, grid):
             {**kept, "steps": final.get("step")},
             {length: value * scale for length, value in scores.items()},
             *(
-                {int(length): float(value) for length, value in curve.items()}
-                for curve in curves
+                {
+                    length: getattr(each, field)
+                    for length, each in curve.items()
+                    if getattr(each, field) is not None
+                }
+                for field in ("value", "low", "high")
             ),
             {
                 kind: {int(n): value * scale for n, value in by_length.items()}

@@ -6,13 +6,20 @@ import re
 from trainers.errors import ConfigError
 from trainers.options.option import check_options, check_unused, option
 from trainers.sweeps.grids import GRIDS, SIZES
+from trainers.sweeps.grids.own import is_own
+
+
+def check_size(config):
+    """Raises `ConfigError` for a size of a grid that has none."""
+    if is_own(config.grid):
+        check_unused(config, ["size"], "with a grid of your own")
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepConfig:
     """Flags of this command."""
 
-    grid: str = option("", "Table or figure.", choices=GRIDS)
+    grid: str = option("", "Table or figure.", choices=GRIDS, takes_file=True)
     size: str = option(
         "small",
         "paper: as published; small: with smaller models, fewer steps and "
@@ -77,7 +84,11 @@ class SweepConfig:
         """Raises `ConfigError` for the first invalid value."""
         check_options(self)
         if not self.grid:
-            raise ConfigError(f"--grid is missing: {', '.join(GRIDS)}.")
+            raise ConfigError(
+                "--grid is missing: a file of your own, or one of "
+                f"{', '.join(GRIDS)}."
+            )
+        check_size(self)
         names = ["jobs"]
         if self.engine == "local":
             names = ["address", "cpus", "tpus"]

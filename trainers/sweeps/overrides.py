@@ -47,6 +47,9 @@ def _read_value(config_class, name, text):
     names = [known for known in options(config_class) if known not in FIXED]
     check_choice("a name in --flags", name, names)
     kind = typing.get_type_hints(config_class)[name]
+    if kind is bool:
+        check_choice(f"--flags: {name}", text, ("true", "false"))
+        return text == "true"
     try:
         return kind(text)
     except ValueError:

@@ -337,6 +337,11 @@ def _read_logged(path):
     return found if found[0][0] < found[1][0] else found[1:]
 
 
-def find_root(text, grid, size):
-    """Returns the path of the root directory of a grid."""
-    return pathlib.Path(text or pathlib.Path("runs/sweeps", f"{grid}-{size}"))
+def find_root(text, grid):
+    """Returns the path of the root directory of a `Grid`.
+
+    Args:
+        text: str. The value of `--root`; empty: the default.
+        grid: The `Grid`.
+    """
+    return pathlib.Path(text or f"runs/sweeps/{grid.name_of_size}")

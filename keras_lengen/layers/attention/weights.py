@@ -111,5 +111,5 @@ def hide_scores(scores: Tensor, mask: Tensor | None) -> Tensor:
     """
     if mask is None:
         return scores
-    # Finite, so that a query without keys gives numbers and not NaN.
+    # So a query with no visible keys yields finite values instead of NaN.
     return ops.where(mask, scores, -1e30)

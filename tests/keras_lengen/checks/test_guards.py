@@ -63,9 +63,7 @@ def test_an_assertion_comes_before_what_would_fail_in_its_place():
 
     arrays = {"first": np.ones(2, "int32"), "second": np.ones(3, "int32")}
     program = compiled(joined, arrays, "graph")
-    message = (
-        r"first and second must have equally many examples; got \W+2\W+and"
-    )
+    message = r"first and second must have the same batch size; got \W+2\W+and"
     assert find_fault(lambda: program(**arrays), message, "graph") is None
 
 

@@ -63,8 +63,8 @@ def test_floors_are_means_over_unseen_lengths(tmp_path):
     grid = make_row(seeds=2)
     runs = write_runs(tmp_path, grid, [0.5, None])
     assert find_floors(grid, runs) == {
-        "tokens without positions": 50,
-        "positions without tokens": 40,
+        "order-blind baseline": 50,
+        "input-blind baseline": 40,
     }
     assert find_floors(grid, runs[1:]) == {}
     assert find_floors(make_row(**LOSS), runs) == {}

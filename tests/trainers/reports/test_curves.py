@@ -35,8 +35,8 @@ def test_the_curve_of_the_best_run(tmp_path):
     assert single.values == pytest.approx([1, 0.8, 0.9])
     assert single.minutes == pytest.approx(120 * 0.85)
     assert [(f.method, [*f.values]) for f in panel.floors] == [
-        ("tokens without positions", [0.5, 0.5, 0.5]),
-        ("positions without tokens", [0.5, 0.5, 0.3]),
+        ("order-blind baseline", [0.5, 0.5, 0.5]),
+        ("input-blind baseline", [0.5, 0.5, 0.3]),
     ]
     # The last run is trained on other lengths.
     write_run(tmp_path, grid.runs[-1], {3: 1, 5: 0.7}, train_length="1-2")

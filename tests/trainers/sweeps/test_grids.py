@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.trainers.sweeps.files import make_run, open_root
 from trainers.errors import ConfigError
 from trainers.records.opened_run import registered
 from trainers.reports.published import read_published
-from trainers.sweeps.grids import GRIDS, SIZES
+from trainers.sweeps.grids import GRIDS, SIZES, open_grid
 from trainers.sweeps.grids.grid import list_runs, take_shard
 from trainers.sweeps.overrides import with_overrides
 from trainers.sweeps.root import VARIED
@@ -143,3 +144,40 @@ def test_further_flags_that_cannot_be():
     ):
         with pytest.raises(ConfigError, match=message):
             with_overrides([make_run()], given)
+
+
+def test_a_grid_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flags = {"trainer": "algorithmic", "encoding": "RoPE", "steps": 2}
+    (tmp_path / "mine.py").write_text(
+        f"RUNS = [{{**{flags}, 'seed': seed}} for seed in range(3)]\n"
+        "def first():\n    yield RUNS[0]\n"
+    )
+    grid = open_grid("mine.py", "small")
+    assert grid.name_of_size == "mine"
+    assert [run.flags["seed"] for run in grid.runs] == [0, 1, 2]
+    assert {run.column for run in grid.runs} == {"RoPE"}
+    first = open_grid("mine.py:first", "small")
+    assert first.name_of_size == "mine-first"
+    assert first.runs == grid.runs[:1]
+    monkeypatch.delitem(sys.modules, "mine")
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ("[]", "RUNS of .*own_0.py has no runs"),
+        ("{'trainer': 'enwik8'}", "must be a list of dicts of flags, or a fun"),
+        ("[{'steps': 2}]", "run 0 of .* has the key `trainer`"),
+        ("[{'trainer': 'enwik9'}]", "the trainer of run 0 .* mean enwik8"),
+        ("[{'trainer': 'enwik8', 'step': 2}]", "a flag of run 0 .* mean steps"),
+        ("[{'trainer': 'enwik8', 'workdir': ''}]", "cannot be 'workdir'"),
+        ("[][0]", "cannot be imported: IndexError: list index"),
+    ],
+)
+def test_files_that_are_no_grids(tmp_path, request, runs, message):
+    number = request.node.callspec.indices["runs"]
+    file = tmp_path / f"own_{number}.py"
+    file.write_text(f"RUNS = {runs}")
+    with pytest.raises(ConfigError, match=message):
+        open_grid(str(file), "small")

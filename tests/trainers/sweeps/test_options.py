@@ -9,7 +9,8 @@ from trainers.sweeps.options import SweepConfig, parse_shard, split_flags
 
 def test_mistakes():
     for flags, message in (
-        ({}, "--grid is missing: plain_and_randomized, ruoss_table_1"),
+        ({}, "--grid is missing: a file of your own, or one of plain"),
+        ({"grid": "mine.py", "size": "paper"}, "--size has no effect with a"),
         ({"shard": "8/8"}, "--shard takes a number from 0 .* got '8/8'"),
         ({"address": "auto"}, "--address has no effect with --engine=local"),
         ({"engine": "ray", "jobs": 2}, "no effect with --engine=ray"),

@@ -1,5 +1,6 @@
 """Named grids of runs: those of the papers' tables and figures."""
 
+from trainers.options.choices import check_choice
 from trainers.sweeps.grids import (
     confounding,
     kazemnejad,
@@ -9,6 +10,7 @@ from trainers.sweeps.grids import (
 )
 from trainers.sweeps.grids.grid import Grid, Run
 from trainers.sweeps.grids.matching import match_task
+from trainers.sweeps.grids.own import is_own, read_grid
 
 SIZES = ("paper", "small")
 
@@ -22,6 +24,18 @@ GRIDS = {
 """Functions that make a `Grid` of a size, by its name."""
 
 
+def open_grid(text, size):
+    """Returns the `Grid` of a name and a size, or of a file of one's own.
+
+    Raises:
+        ConfigError: If there is no such grid.
+    """
+    if is_own(text):
+        return read_grid(text)
+    check_choice("--grid", text, GRIDS)
+    return GRIDS[text](size)
+
+
 def find_match(file):
     """Returns the `match` of the first grid that shows a published file.
 
@@ -32,4 +46,4 @@ def find_match(file):
     return next((g.match for g in grids if file in g.published), match_task)
 
 
-__all__ = ["GRIDS", "SIZES", "Grid", "Run", "find_match"]
+__all__ = ["GRIDS", "SIZES", "Grid", "Run", "find_match", "open_grid"]

@@ -1,8 +1,6 @@
 """Runs on the fifteen algorithmic tasks, which several papers have."""
 
-import itertools
-
-from trainers.sweeps.grids.grid import Run
+from trainers.sweeps.grids.grid import cross
 
 LEARNING_RATES = (1e-4, 3e-4, 5e-4)
 
@@ -56,25 +54,16 @@ def make_runs(columns, size, *, seeds, tasks=TASKS, small=SMALL):
         common, rates = {"preset": "paper"}, LEARNING_RATES
     else:
         common, rates = small, (small["learning_rate"],)
+    rows = {task: {"task": task} for task in tasks}
     return tuple(
-        Run(
-            trainer="algorithmic",
-            flags={
-                **common,
-                "task": task,
-                **flags,
-                "learning_rate": rate,
-                "seed": seed,
-            },
-            row=task,
-            column=column,
-        )
-        for seed, rate, task, (column, flags) in itertools.product(
-            range(seeds), rates, tasks, columns.items()
+        run
+        for seed in range(seeds)
+        for rate in rates
+        for run in cross(
+            "algorithmic",
+            {**common, "learning_rate": rate},
+            rows,
+            columns,
+            [seed],
         )
     )
-
-
-def name_encodings(*names):
-    """Returns columns that are named after their encodings."""
-    return {name: {"encoding": name} for name in names}

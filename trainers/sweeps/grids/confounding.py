@@ -7,8 +7,8 @@ source code of Python in place of enwik8, and handwritten digits in place of
 ImageNet.
 """
 
-from trainers.sweeps.grids.chomsky import SCORE, make_runs, name_encodings
-from trainers.sweeps.grids.grid import Grid, Run
+from trainers.sweeps.grids.chomsky import SCORE, make_runs
+from trainers.sweeps.grids.grid import Grid, Run, name_encodings
 
 SEEDS = {"paper": 3, "small": 1}
 

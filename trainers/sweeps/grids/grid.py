@@ -90,7 +90,7 @@ class Grid:
     Attributes:
         name: str. Name on the command line, such as `ruoss_table_1`.
         title: str. Paper, table or figure, and what it shows.
-        size: str. `"paper"` or `"small"`.
+        size: str. `"paper"` or `"small"`; empty: it has one size.
         runs: Tuple of `Run`, in the order in which they run.
         score: str. Entry of `final` in `results.json` that the table shows. An
             entry that is a dict by length is averaged over its lengths, unless
@@ -128,6 +128,11 @@ class Grid:
     chosen: str | None = None
 
     @property
+    def name_of_size(self):
+        """Its name and size, such as `ruoss_table_1-small`, a str."""
+        return "-".join(filter(None, [self.name, self.size]))
+
+    @property
     def is_time(self):
         """Whether the score is the time of training."""
         return self.score == TIME
@@ -135,6 +140,37 @@ class Grid:
     def with_statistic(self, statistic):
         """Returns the grid of the same runs with another statistic."""
         return dataclasses.replace(self, statistic=statistic)
+
+
+def cross(trainer, common, rows, columns, seeds):
+    """Makes a run for each seed, row and column.
+
+    Args:
+        trainer: str. Name of the trainer.
+        common: Dict of the flags that all runs have.
+        rows: Dict from the names of rows to the flags of their runs.
+        columns: The same for columns.
+        seeds: Iterable of int.
+
+    Returns:
+        Tuple of `Run`, those of the first seed first.
+    """
+    return tuple(
+        Run(
+            trainer=trainer,
+            flags={**common, **of_row, **of_column, "seed": seed},
+            row=row,
+            column=column,
+        )
+        for seed in seeds
+        for row, of_row in rows.items()
+        for column, of_column in columns.items()
+    )
+
+
+def name_encodings(*names):
+    """Returns columns that are named after their encodings."""
+    return {name: {"encoding": name} for name in names}
 
 
 def list_runs(runs):

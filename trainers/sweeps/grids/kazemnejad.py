@@ -9,18 +9,16 @@ Reference: Kazemnejad et al., 2023. https://arxiv.org/abs/2305.19466
 """
 
 from datasets.text_tasks.scratchpad import FIELDS
-from trainers.sweeps.grids.grid import Grid, Run
+from trainers.sweeps.grids.grid import Grid, cross, name_encodings
 
 TITLE = "Kazemnejad et al., 2023"
 SEEDS = {"paper": (256788, 234054, 146317), "small": (0,)}
 
 ENCODINGS = {
-    "NoPE": "NoPE",
-    "T5Bias": "T5Bias",
-    "ALiBi": "ALiBi",
+    **name_encodings("NoPE", "T5Bias", "ALiBi"),
     # As in the paper's code.
-    "RoPE": "RoPE(rotary_fraction=0.25)",
-    "SinusoidalEncoding": "SinusoidalEncoding",
+    "RoPE": {"encoding": "RoPE(rotary_fraction=0.25)"},
+    **name_encodings("SinusoidalEncoding"),
 }
 TASKS = (
     *("copy", "copy_twice", "copy_repeated", "copy_repeated_twice"),
@@ -53,10 +51,10 @@ SCORE = {"score": "generated_score", "unit": "%", "statistic": "mean"}
 
 
 def make_tasks(size):
-    """Kazemnejad et al., 2023: right answers on 16 tasks, no scratchpad."""
+    """Kazemnejad et al., 2023: exact match on 16 tasks, no scratchpad."""
     return Grid(
         name="kazemnejad_tasks",
-        title=f"{TITLE}: right answers to longer problems",
+        title=f"{TITLE}: exact match on longer problems",
         size=size,
         runs=_make_runs({task: {"task": task} for task in TASKS}, size),
         **SCORE,
@@ -64,7 +62,7 @@ def make_tasks(size):
 
 
 def make_pcfg(size):
-    """Kazemnejad et al., 2023: right answers on PCFG."""
+    """Kazemnejad et al., 2023: exact match on PCFG."""
     steps = {"paper": 100_000, "small": 1500}[size]
     flags = {"task": "pcfg", "data_dir": "data/pcfg", "steps": steps}
     if size == "paper":
@@ -72,7 +70,7 @@ def make_pcfg(size):
         flags["warmup_steps"] = 6000
     return Grid(
         name="kazemnejad_pcfg",
-        title=f"{TITLE}: right answers to longer problems of PCFG",
+        title=f"{TITLE}: exact match on longer problems of PCFG",
         size=size,
         runs=_make_runs({"pcfg": flags}, size),
         **SCORE,
@@ -80,7 +78,7 @@ def make_pcfg(size):
 
 
 def make_scratchpads(size):
-    """Kazemnejad et al., 2023: right answers with each format of scratchpad."""
+    """Kazemnejad et al., 2023: exact match with each format of scratchpad."""
     rows = {}
     for task, fields in WITH_STEPS.items():
         formats = {
@@ -97,7 +95,7 @@ def make_scratchpads(size):
             rows[f"{task}, {name}"] = {"task": task, "scratchpad": text}
     return Grid(
         name="kazemnejad_scratchpads",
-        title=f"{TITLE}: right answers after steps of several formats",
+        title=f"{TITLE}: exact match with scratchpads of several formats",
         size=size,
         runs=_make_runs(rows, size),
         **SCORE,
@@ -105,21 +103,8 @@ def make_scratchpads(size):
 
 
 def _make_runs(rows, size):
-    return tuple(
-        Run(
-            trainer="sequence_to_answer",
-            flags={
-                **COMMON[size],
-                **flags,
-                "encoding": encoding,
-                "seed": seed,
-            },
-            row=row,
-            column=column,
-        )
-        for seed in SEEDS[size]
-        for row, flags in rows.items()
-        for column, encoding in ENCODINGS.items()
+    return cross(
+        "sequence_to_answer", COMMON[size], rows, ENCODINGS, SEEDS[size]
     )
 
 

@@ -8,8 +8,8 @@ two seeds, 96 runs, which take less than two hours on two cores.
 
 import itertools
 
-from trainers.sweeps.grids.chomsky import SCORE, make_runs, name_encodings
-from trainers.sweeps.grids.grid import Grid
+from trainers.sweeps.grids.chomsky import SCORE, make_runs
+from trainers.sweeps.grids.grid import Grid, name_encodings
 
 TASKS = (
     *("even_pairs", "reverse_string"),

@@ -10,13 +10,8 @@ accuracies, and table 2 the hours of training, which depend on the hardware.
 Reference: Ruoss et al., 2023. https://arxiv.org/abs/2305.16843
 """
 
-from trainers.sweeps.grids.chomsky import (
-    SCORE,
-    SMALL,
-    make_runs,
-    name_encodings,
-)
-from trainers.sweeps.grids.grid import TIME, Grid
+from trainers.sweeps.grids.chomsky import SCORE, SMALL, make_runs
+from trainers.sweeps.grids.grid import TIME, Grid, name_encodings
 
 SEEDS = {"paper": 10, "small": 1}
 

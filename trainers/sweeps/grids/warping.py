@@ -10,10 +10,11 @@ the other tables on text reads the source code of Python, byte by byte.
 import functools
 
 from trainers.answers.options import AnswersConfig
-from trainers.sweeps.grids.grid import Grid, Run
+from trainers.sweeps.grids.grid import Grid, cross, name_encodings
 from trainers.sweeps.grids.matching import match_encoding
 
 TITLE = "Position index warping"
+SEEDS = (0,)
 
 TEXT = {
     "paper": {"preset": "paper", "vocabulary": "data/gpt2"},
@@ -92,7 +93,7 @@ def make_table_b(size):
 
 
 def make_table_a(size):
-    """Position index warping, Table A: right answers on four tasks.
+    """Position index warping, Table A: exact match on four tasks.
 
     The paper gives the ranges of randomized positions as multiples of the
     longest trained length, in items; here they are multiples of its tokens, of
@@ -100,21 +101,14 @@ def make_table_a(size):
     longest tests: such runs are tested as far as the positions reach, so that
     their mean is not that of the others.
     """
-    runs = []
+    runs: list = []
     for task, items in ITEMS.items():
-        for column, flags in _list_methods(task, items):
-            common = _find_task_flags(task, items, size)
-            runs.append(
-                Run(
-                    trainer="sequence_to_answer",
-                    flags={**common, **flags},
-                    row=task,
-                    column=column,
-                )
-            )
+        rows = {task: _find_task_flags(task, items, size)}
+        columns = dict(_list_methods(task, items))
+        runs += cross("sequence_to_answer", {}, rows, columns, SEEDS)
     return Grid(
         name="warping_table_a",
-        title=f"{TITLE}, Table A: right answers, mean over all lengths",
+        title=f"{TITLE}, Table A: exact match, mean over all lengths",
         size=size,
         runs=tuple(runs),
         score="generated_mean",
@@ -138,22 +132,12 @@ def make_figure_3(size):
         name="warping_figure_3",
         title=f"{TITLE}, Figure 3: copies by a model of two blocks",
         size=size,
-        runs=tuple(
-            Run(
-                trainer="sequence_to_answer",
-                flags={
-                    **common[size],
-                    "task": "copy",
-                    "num_layers": 2,
-                    "train_length": "1-10",
-                    "test_lengths": "11-20",
-                    "encoding": encoding,
-                    "seed": 0,
-                },
-                row="copy",
-                column=encoding,
-            )
-            for encoding in ("ALiBi", "RoPE")
+        runs=cross(
+            "sequence_to_answer",
+            {**common[size], "task": "copy", "num_layers": 2},
+            {"copy": {"train_length": "1-10", "test_lengths": "11-20"}},
+            name_encodings("ALiBi", "RoPE"),
+            SEEDS,
         ),
         score="generated_exact_match_by_length",
         unit="%",
@@ -180,15 +164,7 @@ def _make_text_grid(
         name=name,
         title=f"{TITLE}, {title}",
         size=size,
-        runs=tuple(
-            Run(
-                trainer=trainer,
-                flags={**TEXT[size], **flags, "seed": 0},
-                row=row,
-                column="",
-            )
-            for row, flags in rows.items()
-        ),
+        runs=cross(trainer, TEXT[size], rows, {"": {}}, SEEDS),
         score=score,
         unit="" if size == "paper" else "nats per byte",
         statistic="min",
@@ -246,7 +222,6 @@ def _find_task_flags(task, items, size):
         "task": task,
         "train_length": f"2-{items}",
         "test_lengths": f"{items + 1}-{5 * items}",
-        "seed": 0,
     }
     if size == "paper":
         # 10,000 examples over all lengths.
