@@ -64,7 +64,6 @@ def test_a_run_leaves_what_it_promises(finished):
         "length_generalization.png",
         "metrics.csv",
         "results.json",
-        "run.lock",
         "tensorboard",
     }
     assert json.loads((path / "results.json").read_text()) == results

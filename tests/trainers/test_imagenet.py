@@ -93,10 +93,7 @@ def test_classes_of_a_folder(tmp_path):
     (tmp_path / "images" / "a" / "bad.png").write_bytes(b"")
     for wrong, message in (
         ({}, r"cannot be decoded, .*bad\.png"),
-        (
-            {"invalid_images": "skip", "num_classes": 2},
-            "from 0 to 2, but the mod",
-        ),
+        ({"invalid_images": "skip", "num_classes": 2}, "from 0 to 2, but"),
     ):
         with pytest.raises(ConfigError, match=message):
             make_parts(**folder, **wrong)[2].prepare()

@@ -308,7 +308,7 @@ class AnswerProblem(Problem):
 def _describe_verdicts(verdicts):
     """Returns what verdicts, a list of str, say of the answers of a length."""
     count, right = len(verdicts), verdicts.count("right")
-    low, high = find_interval(right, count)
+    low, high = (round(end, 3) for end in wilson_interval(right / count, count))
     return {
         "generated_exact_match": right / count,
         "generated_exact_match_low": low,
@@ -321,20 +321,3 @@ def _describe_verdicts(verdicts):
 
 def _mean(values):
     return sum(values) / len(values)
-
-
-def find_interval(right, count):
-    """Returns the interval of 95% for a share (Wilson, 1927).
-
-    >>> find_interval(50, 100)
-    (0.404, 0.596)
-
-    Args:
-        right: Number of successes.
-        count: Number of trials, at least 1.
-
-    Returns:
-        Two floats, from 0 to 1, rounded to a thousandth.
-    """
-    low, high = wilson_interval(right / count, count)
-    return round(low, 3), round(high, 3)

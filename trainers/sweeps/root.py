@@ -16,6 +16,13 @@ from trainers.errors import ConfigError
 from trainers.options.fields import resolve
 from trainers.options.layers import with_max_position
 from trainers.options.option import format_flag
+from trainers.records.claims import (
+    claim,
+    is_locked,
+    is_orphan,
+    now,
+    read_claim,
+)
 from trainers.records.files import writing
 from trainers.records.opened_run import registered
 from trainers.records.workdir import (
@@ -24,13 +31,6 @@ from trainers.records.workdir import (
     make_digest,
     read_config,
     read_results,
-)
-from trainers.sweeps.claims import (
-    claim,
-    is_locked,
-    is_orphan,
-    now,
-    read_claim,
 )
 from trainers.sweeps.work import Job, has_failed, read_record, write_record
 

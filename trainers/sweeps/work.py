@@ -25,7 +25,7 @@ import sys
 import time
 
 from datasets.files import no_links, only_files
-from trainers.sweeps.claims import claim, is_locked, now, read_claim, read_text
+from trainers.records.claims import claim, is_locked, now, read_claim, read_text
 
 LAST_LINES = 20
 """Most lines of a log that a record keeps."""

@@ -18,8 +18,9 @@ from trainers.devices.interruption import (
     raise_stopped,
 )
 from trainers.errors import ConfigError, TrainingError
+from trainers.records import claims
 from trainers.records.files import writing
-from trainers.sweeps import claims, work
+from trainers.sweeps import work
 from trainers.sweeps.work import JobList
 
 SHARED_GPUS = {

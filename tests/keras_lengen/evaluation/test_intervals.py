@@ -8,6 +8,7 @@ from keras_lengen.evaluation.intervals import (
     jackknife_estimate,
     student_estimate,
     student_quantile,
+    wilson_interval,
 )
 
 KINDS = {
@@ -16,6 +17,14 @@ KINDS = {
     "losses": (False, lambda g, n: g.exponential(0.95, n), 0.95),
     "numbers": (False, lambda g, n: 5 + g.normal(size=n), 5),
 }
+
+
+@pytest.mark.parametrize("hits", [0, 1, 17, 49, 50])
+def test_a_test_rejects_no_share_of_the_interval(hits):
+    expected = stats.binomtest(hits, 50).proportion_ci(method="wilson")
+    assert wilson_interval(hits / 50, 50) == pytest.approx(
+        [*expected], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

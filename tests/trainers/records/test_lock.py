@@ -14,8 +14,6 @@ def assert_refused(path, message):
 
 
 def test_the_second_is_told_who_holds_it(tmp_path):
-    # Of a process that was killed.
-    (tmp_path / "run.lock").write_text("a long text " * 99)
     with lock_directory(tmp_path):
         assert_refused(tmp_path, f"by process {os.getpid()} on")
         # It has not written yet.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 
 import pytest
 
@@ -146,38 +145,33 @@ def test_further_flags_that_cannot_be():
             with_overrides([make_run()], given)
 
 
-def test_a_grid_of_ones_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_grid_of_ones_own(tmp_path):
+    file = tmp_path / "mine.py"
     flags = {"trainer": "algorithmic", "encoding": "RoPE", "steps": 2}
-    (tmp_path / "mine.py").write_text(
+    file.write_text(
         f"RUNS = [{{**{flags}, 'seed': seed}} for seed in range(3)]\n"
         "def first():\n    yield RUNS[0]\n"
     )
-    grid = open_grid("mine.py", "small")
-    assert grid.name_of_size == "mine"
+    grid, first = open_grid(f"{file}", "small"), open_grid(f"{file}:first", "")
     assert [run.flags["seed"] for run in grid.runs] == [0, 1, 2]
     assert {run.column for run in grid.runs} == {"RoPE"}
-    first = open_grid("mine.py:first", "small")
-    assert first.name_of_size == "mine-first"
     assert first.runs == grid.runs[:1]
-    monkeypatch.delitem(sys.modules, "mine")
+    assert (grid.name_of_size, first.name_of_size) == ("mine", "mine-first")
 
 
-@pytest.mark.parametrize(
-    ("runs", "message"),
-    [
-        ("[]", "RUNS of .*own_0.py has no runs"),
-        ("{'trainer': 'enwik8'}", "must be a list of dicts of flags, or a fun"),
-        ("[{'steps': 2}]", "run 0 of .* has the key `trainer`"),
-        ("[{'trainer': 'enwik9'}]", "the trainer of run 0 .* mean enwik8"),
-        ("[{'trainer': 'enwik8', 'step': 2}]", "a flag of run 0 .* mean steps"),
-        ("[{'trainer': 'enwik8', 'workdir': ''}]", "cannot be 'workdir'"),
-        ("[][0]", "cannot be imported: IndexError: list index"),
-    ],
-)
-def test_files_that_are_no_grids(tmp_path, request, runs, message):
-    number = request.node.callspec.indices["runs"]
-    file = tmp_path / f"own_{number}.py"
-    file.write_text(f"RUNS = {runs}")
-    with pytest.raises(ConfigError, match=message):
-        open_grid(str(file), "small")
+def test_files_that_are_no_grids(tmp_path):
+    for number, (runs, message) in enumerate(
+        (
+            ("[]", "RUNS of .*own_0.py has no runs"),
+            ("{'trainer': 'enwik8'}", "must be a list of dicts of flags, or"),
+            ("[{'steps': 2}]", "run 0 of .* has the key `trainer`"),
+            ("[{'trainer': 'enwik9'}]", "the trainer of run 0 .* mean enwik8"),
+            ("[{'trainer': 'enwik8', 'step': 2}]", "a flag .* mean steps"),
+            ("[{'trainer': 'enwik8', 'workdir': ''}]", "cannot be 'workdir'"),
+            ("[][0]", "cannot be imported: IndexError: list index"),
+        )
+    ):
+        file = tmp_path / f"own_{number}.py"
+        file.write_text(f"RUNS = {runs}")
+        with pytest.raises(ConfigError, match=message):
+            open_grid(str(file), "small")

@@ -9,14 +9,7 @@ import pytest
 from tests.shell import wait_for
 from tests.trainers.sweeps.fake_sweep import Sweep, find_runs
 
-pytestmark = [
-    pytest.mark.process,
-    # Ray's, which does not close all files of a cluster.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),
-]
+pytestmark = pytest.mark.process
 
 
 def count_starts(root):

@@ -10,7 +10,7 @@ from tests.trainers.sweeps.files import (
     write_results,
 )
 from trainers.errors import ConfigError
-from trainers.sweeps.claims import claim
+from trainers.records.claims import claim
 
 
 def test_states_of_a_run(tmp_path):

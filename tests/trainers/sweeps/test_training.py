@@ -1,5 +1,3 @@
-"""What a sweep says of its runs, and how it ends."""
-
 import contextlib
 
 import pytest

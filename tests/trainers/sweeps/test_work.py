@@ -2,17 +2,10 @@
 
 import fcntl
 
-import pytest
-
 from tests.trainers.sweeps.files import make_job
+from trainers.records.claims import claim
 from trainers.sweeps import work
-from trainers.sweeps.claims import claim
 from trainers.sweeps.work import JobList, read_record, write_record
-
-
-@pytest.fixture(autouse=True)
-def in_no_time(monkeypatch):
-    monkeypatch.setattr(work, "PAUSE", 0)
 
 
 def make_list(path, *jobs, retries=2):
@@ -45,7 +38,8 @@ def test_a_command_and_its_record(tmp_path):
     assert not list((tmp_path / "running").iterdir())
 
 
-def test_a_lost_command_is_resumed_but_not_for_ever(tmp_path):
+def test_a_lost_command_is_resumed_but_not_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "PAUSE", 0)
     job = make_job(tmp_path, "--fails=137")
     make_list(tmp_path, job).work()
     record = read_record(tmp_path, "run")
@@ -78,21 +72,11 @@ def test_a_run_waits_for_the_one_it_continues(tmp_path):
     assert third.has_results()
 
 
-def test_a_stopped_sweep_starts_nothing(tmp_path):
+def test_runs_of_others_are_left_alone_and_a_stopped_sweep_has_none(tmp_path):
     job = make_job(tmp_path)
     jobs = make_list(tmp_path, job)
-    with claim(tmp_path / "running" / "run", {"sweep": jobs.sweep}):
+    with claim(job.claim, {"sweep": jobs.sweep}):
         assert jobs.count_running() == 1
-    (tmp_path / "sweep").unlink()
-    jobs.work()
-    assert not jobs._train(job, {})
-    assert not job.workdir.exists()
-    assert jobs.count_running() == 0
-
-
-def test_what_another_process_trains_is_left_alone(tmp_path):
-    job = make_job(tmp_path)
-    jobs = make_list(tmp_path, job)
     with claim(job.claim, {"sweep": "other"}):
         assert not jobs._train(job, {})
         assert jobs.count_running() == 0
@@ -103,4 +87,8 @@ def test_what_another_process_trains_is_left_alone(tmp_path):
     with (job.workdir / "run.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert not jobs._train(job, {})
+    (tmp_path / "sweep").unlink()
+    jobs.work()
+    assert not jobs._train(job, {})
+    make_list(tmp_path)
     assert jobs._train(job, {})

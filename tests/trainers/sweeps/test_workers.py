@@ -1,12 +1,10 @@
-"""Which workers a sweep has, and what they share."""
-
 import concurrent.futures
 from unittest import mock
 
 import pytest
 
+from tests.trainers.records.test_claims import orphan
 from tests.trainers.sweeps.files import make_run, open_root
-from tests.trainers.sweeps.test_claims import orphan
 from trainers.errors import ConfigError, TrainingError
 from trainers.sweeps import workers as module
 from trainers.sweeps.options import SweepConfig

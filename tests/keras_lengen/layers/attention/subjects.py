@@ -25,13 +25,8 @@ POSITIONS = np.sort(
 
 DECLARED = (
     *("stage", "causal_only", "uses_length", "reads_ranks"),
-    *(
-        "uses_token_index",
-        "requires_increasing_positions",
-        "masks_keys",
-        "num_rotations",
-    ),
-    *("reads_key_positions", "reads_inputs"),
+    *("uses_token_index", "requires_increasing_positions", "masks_keys"),
+    *("num_rotations", "reads_key_positions", "reads_inputs"),
 )
 """What attention reads of an encoding; equal ones take the same road."""
 

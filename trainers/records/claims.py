@@ -1,8 +1,15 @@
 """Files that one process at a time may claim, on any machine.
 
-A claim is a lock on a file that says who holds it. Commands inherit the lock:
-it lasts until they have ended, even if whoever started them was killed before.
-Imports only the standard library and `datasets.files`, as `work.py` does.
+A claim is a lock (`flock`) on a file that says who holds it. The kernel frees
+it when the process that holds it ends in any way. Commands may inherit it: it
+then lasts until they have ended, even if whoever started them was killed.
+
+On network file systems this relies on their locks between machines: NFS 4,
+Lustre (mounted with `flock`), CephFS and GPFS have them. Where locks only hold
+within a machine, as on NFS mounted with `local_lock` and on mounted buckets,
+only processes of the same machine are noticed.
+
+Imports only the standard library and `datasets.files`, as `sweeps/work.py`.
 """
 
 import contextlib
@@ -16,6 +23,10 @@ import socket
 import typing
 
 from datasets.files import no_links, only_files
+
+
+class NoLocksError(OSError):
+    """The file system has no locks."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +53,10 @@ def claim(path, about=None):
 
     Yields:
         The `Claim`, or `None` if another process has the lock.
+
+    Raises:
+        NoLocksError: If the file system has no locks.
+        OSError: If the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -72,7 +87,8 @@ def claim(path, about=None):
         try:
             yield Claim(file, was_left)
         finally:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def _open(path):
@@ -132,7 +148,7 @@ def _lock(file):
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return False
-        raise
+        raise NoLocksError(error.errno, error.strerror) from None
 
 
 def read_text(path):

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 from tests.trainers.sweeps.files import open_root
-from trainers.sweeps import claims
-from trainers.sweeps.claims import claim, is_locked
+from trainers.records import claims
+from trainers.records.claims import claim, is_locked
 
 
 @contextlib.contextmanager
