@@ -60,6 +60,10 @@ def open_workers(config, root, runs):
     with contextlib.ExitStack() as stack:
         with writing(root.path, "no run is trained"):
             stack.enter_context(claims.claim(sweep))
+            for path in sweep.parent.iterdir():
+                # What a killed sweep has left.
+                if not claims.is_locked(path):
+                    path.unlink(missing_ok=True)
         workers, jobs = stack.enter_context(
             open_engine(config, job_list, orphans)
         )
@@ -82,7 +86,7 @@ def _wait(workers, seconds, path):
     Raises:
         TrainingError: If it could not.
     """
-    done, _ = concurrent.futures.wait(
+    done, busy = concurrent.futures.wait(
         workers, seconds, concurrent.futures.FIRST_EXCEPTION
     )
     for future in done:
@@ -95,6 +99,8 @@ def _wait(workers, seconds, path):
                 f"{getattr(error, 'cause', error)}. Fix this and run the same "
                 "command again to resume."
             ) from None
+    if not busy:
+        time.sleep(seconds)
 
 
 def _wait_for_runs(job_list):
@@ -211,8 +217,8 @@ def _open_ray(config, job_list, orphans):
     except ray.exceptions.RayError as error:
         first = str(error).strip().partition("\n")[0]
         raise TrainingError(
-            f"{name} is gone ({type(error).__name__}: {first}): run the same "
-            "command again to resume."
+            f"a worker on {name} was lost ({type(error).__name__}: {first}): "
+            "run the same command again to resume."
         ) from None
     finally:
         ray.shutdown()

@@ -1,5 +1,3 @@
-"""What a worker does with the runs that it finds."""
-
 import fcntl
 
 from tests.trainers.sweeps.files import make_job
@@ -32,7 +30,6 @@ def test_a_command_and_its_record(tmp_path):
     again = read_record(tmp_path, "run")
     assert again["status"] == 0
     assert 100 < again["seconds"] < 200
-    # It has ended well.
     jobs.work()
     assert count_starts(job) == 2
     assert not list((tmp_path / "running").iterdir())

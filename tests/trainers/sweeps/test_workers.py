@@ -25,7 +25,6 @@ def test_jobs_share_cores_and_gpus(monkeypatch):
         list_environments(3, gpus=2)
     # On the same GPUs, they take no more memory than they use.
     monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
-    # But as the user has set it.
     assert list_environments(99, gpus=0)[0] == {
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "TF_NUM_INTRAOP_THREADS": "1",
@@ -58,6 +57,8 @@ def test_orphans_count_as_jobs(monkeypatch, tmp_path, capsys):
 def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
     root = open_root(tmp_path)
     (tmp_path / "runs").write_text("not a directory")
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps" / "killed").touch()
     with (
         pytest.raises(TrainingError, match="cannot train runs below "),
         open_workers(SweepConfig(jobs=1), root, [make_run()]) as (_, wait),
@@ -70,7 +71,10 @@ def test_files_that_cannot_be_written_end_the_sweep(tmp_path):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        ("LocalRayletDiedError", r"cluster of this machine is gone \(LocalRay"),
+        (
+            "LocalRayletDiedError",
+            r"of this machine was lost \(Local",
+        ),
         ("OSError", "below .*: no space. Fix this"),
     ],
 )
