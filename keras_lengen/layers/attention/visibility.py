@@ -7,6 +7,7 @@ from typing import Any, Self, TypeAlias
 
 from keras import ops
 
+from keras_lengen.checks.inputs import as_size
 from keras_lengen.layers.documents import compare_documents
 from keras_lengen.types import Size, Tensor
 
@@ -36,6 +37,28 @@ class Reach:
     def slots(self) -> int:
         """Number of keys in the window and of those that stay visible."""
         return (self.window or 0) + self.sink_tokens
+
+    def list_held(self, count: Tensor, slots: Size) -> Tensor:
+        """Lists the ranks of the tokens that the entries of a cache hold.
+
+        The first tokens stay in the first entries. Each later token replaces
+        the oldest of the others.
+
+        Args:
+            count: int32 tensor `()` or `(B,)`, number of tokens written so far.
+            slots: Number of entries.
+
+        Returns:
+            int32 `(slots,)` or `(B, slots)`, -1 for entries that are empty.
+        """
+        count = ops.expand_dims(count, -1)
+        slot = ops.arange(slots, dtype="int32")
+        # The number of entries that are written again and again.
+        ring = ops.maximum(as_size(slots) - self.sink_tokens, 1)
+        rounds = ops.floor_divide(count - 1 - slot, ring)
+        ranks = slot + ring * ops.maximum(rounds, 0)
+        ranks = ops.where(slot < self.sink_tokens, slot, ranks)
+        return ops.where(slot < count, ranks, -1)
 
     def sees(self, queries: Any, keys: Any) -> Any:
         """Finds which keys queries see.

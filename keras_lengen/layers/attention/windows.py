@@ -79,30 +79,6 @@ def place_tokens(
     return Window(ranks, ops.where(mask, key_ranks, -1), sliced)
 
 
-def list_slot_ranks(count: Tensor, slots: Size, sink_tokens: int) -> Tensor:
-    """Lists the ranks of the tokens that the entries of a cache hold.
-
-    The first tokens stay in the first entries. Each later token replaces the
-    oldest of the others.
-
-    Args:
-        count: int32 tensor `()` or `(B,)`, number of tokens written so far.
-        slots: Number of entries.
-        sink_tokens: int, number of first tokens that stay.
-
-    Returns:
-        int32 `(slots,)` or `(B, slots)`, -1 for entries that are empty.
-    """
-    count = ops.expand_dims(count, -1)
-    slot = ops.arange(slots, dtype="int32")
-    # The number of entries that are written again and again.
-    ring = ops.maximum(as_size(slots) - sink_tokens, 1)
-    rounds = ops.floor_divide(count - 1 - slot, ring)
-    ranks = slot + ring * ops.maximum(rounds, 0)
-    ranks = ops.where(slot < sink_tokens, slot, ranks)
-    return ops.where(slot < count, ranks, -1)
-
-
 def place_in_rolling_cache(
     index: Size,
     tokens: Size,
@@ -143,7 +119,7 @@ def place_in_rolling_cache(
         ops.cast(ops.convert_to_tensor(count), "int32")
         for count in (before, after)
     )
-    held = list_slot_ranks(after, slots, reach.sink_tokens)
+    held = reach.list_held(after, slots)
     source = _find_indices(held, order)
     window = Window(
         ranks=ranks,
@@ -161,7 +137,7 @@ def place_in_rolling_cache(
     if isinstance(index, int) and index == 0:
         window = window._replace(key_ranks=new_ranks, attends="new")
         return window, take_positions(positions, indices)
-    held = list_slot_ranks(before, slots, reach.sink_tokens)
+    held = reach.list_held(before, slots)
     keys = [_find_indices(held, order), indices]
     if order is not None:
         batch_size = ops.shape(order)[0]
