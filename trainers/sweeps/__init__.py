@@ -1,1 +1,1 @@
-"""All runs of a table: grids, states of runs, pools of processes."""
+"""All runs of a table: grids, states of runs, workers that train them."""
