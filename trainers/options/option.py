@@ -7,7 +7,11 @@ from collections.abc import Collection, Mapping
 
 from trainers.errors import ConfigError
 from trainers.options.choices import check_choice, described
-from trainers.options.own_classes import split_name, with_whole_path
+from trainers.options.own_classes import (
+    names_file,
+    split_name,
+    with_whole_path,
+)
 
 LARGEST_INTEGER = 2**31 - 1
 """Largest value of a flag with integers, unless its option says otherwise."""
@@ -87,7 +91,8 @@ class Option:
         if isinstance(value, str):
             check_text(flag, value)
         is_own = self.names_own(value)
-        if self.choices and not (is_own or self.names_file(value)):
+        is_file = self.takes_file and names_file(value)
+        if self.choices and not (is_own or is_file):
             check_choice(flag, value, self.choices)
         if self.registry or is_own:
             # Flags are read before Keras is imported.
@@ -102,11 +107,6 @@ class Option:
     def names_own(self, value):
         """Whether a value names a class of one's own, with its module."""
         return self.base is not None and bool(split_name(value)[0])
-
-    def names_file(self, value):
-        """Whether a value names a Python file in place of a choice."""
-        file = split_name(value)[0] or value
-        return self.takes_file and file.endswith(".py")
 
     def _check_kind(self, flag, value):
         # Configurations are also read from files.

@@ -28,6 +28,17 @@ def split_name(text):
     return module, name + bracket + arguments
 
 
+def names_file(text):
+    """Returns whether the value of a flag is a Python file, or a name in it.
+
+    >>> names_file("grids/mine.py"), names_file("mine.py:LONG")
+    (True, True)
+    >>> names_file("ruoss_table_1")
+    False
+    """
+    return (split_name(text)[0] or text).endswith(".py")
+
+
 def name_of(text):
     """Returns the name of the class in the value of a flag.
 

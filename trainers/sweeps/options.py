@@ -5,13 +5,13 @@ import re
 
 from trainers.errors import ConfigError
 from trainers.options.option import check_options, check_unused, option
+from trainers.options.own_classes import names_file
 from trainers.sweeps.grids import GRIDS, SIZES
-from trainers.sweeps.grids.own import is_own
 
 
 def check_size(config):
     """Raises `ConfigError` for a size of a grid that has none."""
-    if is_own(config.grid):
+    if names_file(config.grid):
         check_unused(config, ["size"], "with a grid of your own")
 
 

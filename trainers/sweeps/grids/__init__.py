@@ -1,6 +1,7 @@
 """Named grids of runs: those of the papers' tables and figures."""
 
 from trainers.options.choices import check_choice
+from trainers.options.own_classes import names_file
 from trainers.sweeps.grids import (
     confounding,
     kazemnejad,
@@ -10,7 +11,7 @@ from trainers.sweeps.grids import (
 )
 from trainers.sweeps.grids.grid import Grid, Run
 from trainers.sweeps.grids.matching import match_task
-from trainers.sweeps.grids.own import is_own, read_grid
+from trainers.sweeps.grids.own import read_grid
 
 SIZES = ("paper", "small")
 
@@ -30,7 +31,7 @@ def open_grid(text, size):
     Raises:
         ConfigError: If there is no such grid.
     """
-    if is_own(text):
+    if names_file(text):
         return read_grid(text)
     check_choice("--grid", text, GRIDS)
     return GRIDS[text](size)

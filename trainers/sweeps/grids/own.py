@@ -14,15 +14,6 @@ TITLES = ("task", "dataset", "data")
 """Flags that name what a run is trained on."""
 
 
-def is_own(text):
-    """Returns whether the value of `--grid` names a file.
-
-    >>> is_own("grids/mine.py"), is_own("mine.py:long"), is_own("ruoss_table_1")
-    (True, True, False)
-    """
-    return (split_name(text)[0] or text).endswith(".py")
-
-
 def read_grid(text):
     """Reads a grid of one's own.
 
