@@ -40,7 +40,7 @@ def compute(**changes):
 
 
 SETTINGS = (
-    {"draw": "layer"},
+    {"share_positions": "layer"},
     {"max_position": 64},
     {"encoding": "RandomizedRoPE(evaluation='even')"},
     {"curriculum": "RegularIncrease(every=1)"},
