@@ -51,8 +51,8 @@ class Columns:
                 )
             if name and name not in names:
                 raise LabelledError(
-                    f"there is no column {name!r} of --{role}: the columns "
-                    f"are {listed}."
+                    f"there is no column {name[:80]!r} of --{role}: the "
+                    f"columns are {listed}."
                 )
         if found["input"] == found["target"]:
             raise LabelledError(

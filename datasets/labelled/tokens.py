@@ -7,6 +7,7 @@ examples have; other pieces become the unknown token.
 
 import hashlib
 import json
+import os
 import pathlib
 import re
 
@@ -152,7 +153,7 @@ class Vocabulary:
 def _open_tokenizer(path):
     path = pathlib.Path(path).expanduser()
     known = f"name a tokenizer.json, or one of {', '.join(TOKENS)}."
-    if not path.exists():
+    if not os.path.exists(path):
         raise LabelledError(f"there is no tokenizer {path}: {known}")
     with reading(path):
         content = path.read_bytes()

@@ -153,6 +153,7 @@ def test_a_function_of_ones_own_gives_the_examples(tmp_path):
     [
         ({"data": ""}, "--data is missing: name a file of examples"),
         ({"data": "none.csv"}, "cannot read .*none.csv: No such file"),
+        ({"data": "n" * 999}, "cannot read .*nnn: File name too long"),
         ({"input": "text"}, "there is no column 'text' of --input"),
         ({"train_length": "0"}, "--train_length takes lengths"),
         ({"kind": "answer", "model": "encoder"}, "writes no answers"),

@@ -241,9 +241,10 @@ def _find_source(flag, text, directory):
     module, _ = split_name(text)
     if module and not text.startswith(TFDS) and not os.path.exists(text):
         return _call_once(flag, text)
-    moved = pathlib.Path(directory, pathlib.Path(text).name)
-    if not os.path.exists(text) and moved.is_file():
-        return open_source(str(moved))
+    # `Path.is_file` raises for a name that is too long.
+    moved = os.path.join(directory, os.path.basename(text))
+    if not os.path.exists(text) and os.path.isfile(moved):
+        return open_source(moved)
     return open_source(text)
 
 

@@ -77,7 +77,6 @@ def test_a_sweep_gives_up_where_run_after_run_fails(train):
     ends = list(zip(runs, (BAD, BAD, BAD, GOOD, *[BAD] * 5), strict=True))
     with pytest.raises(TrainingError, match=r"^7 runs failed.* full disk\. F"):
         train(runs, *ends[:8])
-    # Those of before do not count.
     with pytest.raises(TrainingError, match=r"^8 runs failed, see above: run"):
         train(runs, ends[8])
 
