@@ -1,5 +1,3 @@
-"""The guide `After training` runs as it stands."""
-
 import json
 import re
 

@@ -168,6 +168,9 @@ def test_files_that_are_no_grids(tmp_path):
             ("[{'trainer': 'enwik9'}]", "the trainer of run 0 .* mean enwik8"),
             ("[{'trainer': 'enwik8', 'step': 2}]", "a flag .* mean steps"),
             ("[{'trainer': 'enwik8', 'workdir': ''}]", "cannot be 'workdir'"),
+            ("[{'trainer': 'enwik8', 'seed': 1j}]", "seed of run 0 .* or bool"),
+            ("[{'trainer': 'enwik8'}]", "run 0 of .* needs an encoding"),
+            ("lambda: 1 / 0", "RUNS of .* failed: ZeroDivisionError: div"),
             ("[][0]", "cannot be imported: IndexError: list index"),
         )
     ):

@@ -38,8 +38,17 @@ def read_grid(text):
     """
     file, name = split_name(text) if split_name(text)[0] else (text, "RUNS")
     found = find_value("--grid", f"{file}:{name}")
-    listed = found() if callable(found) else found
-    if isinstance(listed, dict | str) or not isinstance(listed, Iterable):
+    try:
+        listed = found() if callable(found) else found
+        is_list = isinstance(listed, Iterable)
+        is_list = is_list and not isinstance(listed, dict | str)
+        listed = [*listed] if is_list else listed
+    # Whatever the code of a user raises.
+    except Exception as error:
+        raise ConfigError(
+            f"--grid: {name} of {file} failed: {type(error).__name__}: {error}."
+        ) from error
+    if not is_list:
         raise ConfigError(
             f"--grid: {name} of {file} must be a list of dicts of flags, or a "
             f"function that returns one; got {described(listed)}."
@@ -78,12 +87,19 @@ def _make_run(place, flags):
     check_choice(f"the trainer of {place}", str(trainer), registered())
     known = [*options(registered()[trainer].config)]
     known.remove("workdir")
-    for name in flags:
+    for name, value in flags.items():
         check_choice(f"a flag of {place}", str(name), known)
+        if type(value) not in (str, int, float, bool):
+            raise ConfigError(
+                f"{name} of {place} must be a str, int, float or bool; got "
+                f"{described(value)}."
+            )
+    if not flags.get("encoding"):
+        raise ConfigError(f"{place} needs an encoding, such as RoPE or NoPE.")
     title = next((str(flags[n]) for n in TITLES if n in flags), trainer)
     return Run(
         trainer=trainer,
         flags=flags,
         row=title,
-        column=str(flags.get("encoding", "")),
+        column=str(flags["encoding"]),
     )
