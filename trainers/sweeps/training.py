@@ -6,6 +6,7 @@ the files of the root directory.
 
 import os
 import pathlib
+import time
 
 import trainers
 from trainers.devices.interruption import check_received
@@ -65,10 +66,13 @@ def train_all(config, root, runs, retry=RETRY, after_each=lambda run: None):
     with open_workers(config, root, runs) as (jobs, wait):
         progress = Progress(root, runs, jobs, Table(), after_each)
         most = max(LEAST_FAILURES, 2 * jobs)
+        start = time.monotonic()
         while progress.look() and progress.failures < most:
             # Ray may have swallowed the error that a signal raised.
             check_received()
-            wait(SECONDS)
+            # Thousands of runs, or files over a network, take longer to read.
+            wait(max(SECONDS, 10 * (time.monotonic() - start)))
+            start = time.monotonic()
     if progress.failed:
         report_failures(root, progress, retry)
     print(f"all {len(runs)} runs are finished")

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-from datasets.files import no_links, only_files
+from datasets.files import only_files, write_whole
 from trainers.records.claims import claim, is_locked, now, read_claim, read_text
 
 LAST_LINES = 20
@@ -283,10 +283,8 @@ def write_record(root, name, record):
     """Writes the record of a run, as a whole or not at all."""
     path = _find_record(root, name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with open(beside, "w", opener=no_links) as file:
-        file.write(json.dumps(record, indent=2) + "\n")
-    os.replace(beside, path)
+    with write_whole(path) as file:
+        file.write(f"{json.dumps(record, indent=2)}\n".encode())
 
 
 def _find_record(root, name):

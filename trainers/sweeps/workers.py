@@ -41,7 +41,7 @@ def open_workers(config, root, runs):
 
     Yields:
         Number of runs at a time; and a function that waits for a number of
-        seconds, but not longer than there are workers.
+        seconds, and raises `TrainingError` if a worker cannot go on.
 
     Raises:
         ConfigError: If there are too few GPUs, or no Ray cluster.
@@ -56,7 +56,10 @@ def open_workers(config, root, runs):
     others = len(root.list_running()) - len(orphans)
     if others > 0:
         print(f"other processes train {others} runs below the same directory")
-    open_engine = _open_local if config.engine == "local" else _open_ray
+    if config.engine == "local":
+        opened = _open_local(config, job_list, orphans)
+    else:
+        opened = _open_ray(config, job_list)
     with contextlib.ExitStack() as stack:
         with writing(root.path, "no run is trained"):
             stack.enter_context(claims.claim(sweep))
@@ -64,9 +67,7 @@ def open_workers(config, root, runs):
                 # What a killed sweep has left.
                 if not claims.is_locked(path):
                     path.unlink(missing_ok=True)
-        workers, jobs = stack.enter_context(
-            open_engine(config, job_list, orphans)
-        )
+        workers, jobs = stack.enter_context(opened)
         print(f"sweep below {root.path}", flush=True)
         # Ray has set a handler of its own.
         handle_signals(raise_stopped)
@@ -176,7 +177,7 @@ def count_cores():
 
 
 @contextlib.contextmanager
-def _open_ray(config, job_list, orphans):
+def _open_ray(config, job_list):
     """Yields workers of a Ray cluster, and how many it has room for.
 
     There are as many workers as runs. Each waits until a machine has room for

@@ -49,7 +49,6 @@ def test_a_sweep_says_how_far_it_is(train, capsys):
     train(runs, (first, LOST), (first, GOOD), (runs[1], GOOD), (last, GOOD))
     assert capsys.readouterr().out.splitlines() == [
         f"lost, to be resumed: {first.name} (exit status -9)",
-        # Of two runs, one minute each, two at a time.
         f"1/3 finished: {first.name} (1:00), about 1:00 left",
         f"2/3 finished: {runs[1].name} (1:00), about 0:30 left",
         f"3/3 finished: {last.name} (1:00)",
